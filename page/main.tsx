@@ -1,17 +1,39 @@
 import { render } from 'preact';
 import { printable } from '../src/base/printable.ts';
 import { connect, followVisibility } from './connection.ts';
+import { followJobs, JobList } from './jobs.tsx';
 import { List } from './list.tsx';
 import { Outages } from './parts.tsx';
 import { OpenLock } from './queue.tsx';
-import { open, openName, ROWS, rows, tick } from './state.ts';
+import { open, openName, ROWS, rows, tick, view } from './state.ts';
 
 const LOCK = '#/lock/';
+const JOBS = '#/jobs';
+
+const VIEWS = [
+  ['locks', '#/', 'All locks'],
+  ['jobs', JOBS, 'Jobs'],
+] as const;
+
+const Views = () => (
+  <nav aria-label="views">
+    {VIEWS.map(([name, address, title]) => (
+      <a
+        key={name}
+        href={address}
+        aria-current={openName.value === undefined && view.value === name ? 'page' : undefined}
+      >
+        {title}
+      </a>
+    ))}
+  </nav>
+);
 
 const Page = () => (
   <>
     <Outages />
-    {openName.value === undefined ? <List /> : <OpenLock />}
+    <Views />
+    {openName.value !== undefined ? <OpenLock /> : view.value === 'jobs' ? <JobList /> : <List />}
   </>
 );
 
@@ -25,7 +47,7 @@ function nameInAddress(): string | undefined {
 }
 
 function follow(): void {
-  open(nameInAddress());
+  open(nameInAddress(), window.location.hash === JOBS ? 'jobs' : 'locks');
   rows.value = ROWS;
   document.title = openName.value === undefined ? 'Locks' : `${printable(openName.value)} – Locks`;
   connect();
@@ -42,5 +64,6 @@ window.addEventListener('keydown', ({ key }) => {
 followVisibility();
 follow();
 setInterval(tick, 1000);
+void followJobs();
 const root = document.getElementById('page');
 if (root) render(<Page />, root);

@@ -123,9 +123,6 @@ export function OpenLock() {
   const shown = queue.value;
   return (
     <main>
-      <nav>
-        <a href="#/">All locks</a>
-      </nav>
       <h1 tabIndex={-1}>
         Lock <Foreign text={openName.value ?? ''} />
       </h1>

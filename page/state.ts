@@ -8,6 +8,8 @@ export const lostSince = signal<number | undefined>(undefined);
 /** Whether anything has arrived yet. */
 export const isLoaded = signal(false);
 export const stores = signal<readonly ShownStore[]>([]);
+/** What is shown. */
+export const view = signal<'locks' | 'jobs'>('locks');
 /** The open lock: its name in the address, and its queue. */
 export const openName = signal<string | undefined>(undefined);
 export const queue = signal<ShownQueue | undefined>(undefined);
@@ -95,8 +97,9 @@ export function showQueue(shown: ShownQueue): void {
   isLoaded.value = true;
 }
 
-/** Opens a lock, or the list. */
-export function open(name: string | undefined): void {
+/** Opens a lock, or a list. */
+export function open(name: string | undefined, list: 'locks' | 'jobs'): void {
+  view.value = list;
   openName.value = name;
   queue.value = undefined;
   isLoaded.value = false;

@@ -7,6 +7,7 @@ import { startPython } from '../../compat/python.ts';
 import { ignore } from '../../src/base/cancellation.ts';
 import { readPage } from '../../src/cli/ui/page-files.ts';
 import { EtcdClient, LockManager } from '../../src/index.ts';
+import { formatRecord } from '../../src/manager/once/record.ts';
 import { useBridges } from '../support/bridge-process.ts';
 import { lockByEtcdctl } from '../support/etcdctl.mjs';
 import { expectPrintable, HOSTILE } from '../support/hostile.ts';
@@ -180,7 +181,8 @@ describe('with the keyboard alone', () => {
     const page = await openPage(ui.url);
     await appears(page.getByRole('link', { name: 'orders/import' }));
     const focused = () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.tagName);
-    await page.keyboard.press('Tab');
+    // Past the views.
+    for (let presses = 0; presses < 3; presses += 1) await page.keyboard.press('Tab');
     await page.keyboard.type('ORDERS');
     await page.getByRole('link', { name: 'jobs/nightly-report' }).waitFor({ state: 'detached' });
     expect(await page.getByRole('status').textContent()).toBe('1 of 4 locks, 0 with waiters');
@@ -227,6 +229,11 @@ describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
       const page = await openPage(ui.url, { width, scheme });
       const isWide = () => page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
       await appears(page.getByRole('link', { name: 'orders/import' }));
+      await expectAccessible(page);
+      expect(await isWide()).toBe(false);
+      ui.records.set('import', formatRecord({ at: 0, state: 'failed', uuid: '1'.repeat(32), label: 'db-3' }));
+      await page.goto(`${ui.url}/#/jobs`);
+      await appears(page.getByRole('row').filter({ hasText: 'failed' }));
       await expectAccessible(page);
       expect(await isWide()).toBe(false);
       await page.goto(`${ui.url}/#/lock/jobs%2Fnightly-report`);

@@ -3,8 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { ShownQueue, Snapshot, SnapshotChange } from '../../src/cli/ui/shapes.ts';
+import type { ShownJobs, ShownQueue, Snapshot, SnapshotChange } from '../../src/cli/ui/shapes.ts';
 import { TlsFiles } from '../../src/http/tls/files.ts';
+import { formatRecord } from '../../src/manager/once/record.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { RawConnection } from '../support/raw-connection.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -12,7 +13,7 @@ import { ask, entryOf, follow, remove, type Ui, useUi, write } from '../support/
 import { until } from '../support/until.ts';
 
 const TOKEN = 'correct-horse+battery=staple';
-const ALL_PATHS = ['/', '/page.js', '/api/locks', '/api/locks/x', '/api/events'];
+const ALL_PATHS = ['/', '/page.js', '/api/locks', '/api/locks/x', '/api/jobs', '/api/events'];
 
 describe('the server of the page refuses', () => {
   test.each(ALL_PATHS)('a request for %s whose host is not its own, as after DNS rebinding', async (path) => {
@@ -21,7 +22,7 @@ describe('the server of the page refuses', () => {
     expect([status, body]).toEqual([403, expect.stringContaining('host "evil.example:4080" is not allowed')]);
   });
 
-  test.each(['/api/locks', '/api/locks/x', '/api/events', '/page.js'])(
+  test.each(['/api/locks', '/api/locks/x', '/api/jobs', '/api/events', '/page.js'])(
     'a request for %s from a page of another site',
     async (path) => {
       const { url } = await useUi();
@@ -235,6 +236,23 @@ test('the TTLs of open locks and of the most urgent ones are read, and nothing w
   await follow(`${ui.url}/api/events`);
   const listed = ['lock-29', ...Array.from({ length: 19 }, (_, at) => `lock-${String(at).padStart(2, '0')}`)];
   expect(ui.viewers.shown('v2')).toEqual(['lock-28', ...listed]);
+});
+
+test('jobs are shown with the tick that a host has begun last, and read at most once per second', async () => {
+  const ui = await useUi();
+  const jobs = async () => JSON.parse((await ask(`${ui.url}/api/jobs`)).body) as ShownJobs;
+  const at = Date.UTC(2026, 10, 28, 3);
+  ui.records.set('import', formatRecord({ at, state: 'ran', uuid: '1'.repeat(32), label: 'db-3' }));
+  ui.records.set('broken', 'x');
+  const { unlisted, jobs: shown } = await jobs();
+  expect(unlisted).toEqual([]);
+  expect(shown).toEqual([
+    { api: 'v3', name: 'import', lastTick: at, state: 'ran', host: 'db-3' },
+    { api: 'v3', name: 'broken', lastTick: null, state: 'unreadable', host: null },
+  ]);
+  ui.records.clear();
+  expect((await jobs()).jobs).toHaveLength(2);
+  await until(jobs, (answer) => answer.jobs.length === 0);
 });
 
 test('an outage of etcd is an event, and so is its end', async () => {

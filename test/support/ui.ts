@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { expect, inject, onTestFinished } from 'vitest';
 import { LiveModel } from '../../src/cli/live/model.ts';
+import { Jobs } from '../../src/cli/ui/jobs.ts';
 import type { PageFile } from '../../src/cli/ui/page-files.ts';
 import { type UiOptions, UiServer } from '../../src/cli/ui/server.ts';
 import { Viewers, type ViewersOptions } from '../../src/cli/ui/viewers.ts';
@@ -16,6 +17,8 @@ export const PAGE = new Map([
 ]);
 
 export interface Ui {
+  /** The records of jobs, by their name. */
+  readonly records: Map<string, string>;
   readonly url: string;
   readonly server: UiServer;
   readonly viewers: Viewers;
@@ -32,9 +35,11 @@ export async function useUi({ page = PAGE, ...options }: UseUiOptions = {}): Pro
   const model = new LiveModel({ api: 'v2', prefix: '' });
   model.listed({ queues: [], index: 1, clusterId: 'c' }, Date.now());
   const viewers = new Viewers([{ api: 'v2', model }], options);
-  const server = await UiServer.start(viewers, page, { host: '127.0.0.1', port: 0, ...options });
+  const records = new Map<string, string>();
+  const jobs = new Jobs([{ api: 'v3', surveyor: { markers: async () => records } }], '');
+  const server = await UiServer.start({ viewers, jobs, page }, { host: '127.0.0.1', port: 0, ...options });
   onTestFinished(() => server.stop());
-  return { url: server.url, server, viewers, model };
+  return { records, url: server.url, server, viewers, model };
 }
 
 /** Starts `ui` on any free port, and kills it after the test. Resolves to what it has printed. */

@@ -9,14 +9,14 @@ export interface LiveStore {
 }
 
 /** Number of characters of a text that a client has written, and of a key or a name. */
-const LONGEST_TEXT = 200;
-const LONGEST_KEY = 1000;
+export const LONGEST_TEXT = 200;
+export const LONGEST_KEY = 1000;
 /** Number of entries of a queue, and of events, that are sent. */
 const MOST_ENTRIES = 500;
 const MOST_EVENTS = 200;
 
 /** Cuts a text, but not between the two halves of a character. */
-function cut(text: string, longest: number): string {
+export function cut(text: string, longest: number): string {
   if (text.length <= longest) return text;
   return `${text.slice(0, longest).replace(/[\ud800-\udbff]$/, '')}…`;
 }

@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as HttpsServer, type ServerOptions } from 'node:https';
+import { errorText } from '../../base/error-text.ts';
 import type { TlsFiles } from '../../http/tls/files.ts';
 import type { WebServer } from '../../server/front/http-server.ts';
 import { type Listening, listen, urlOf } from '../../server/listening.ts';
 import { Access } from './access.ts';
+import type { Jobs } from './jobs.ts';
 import type { PageFile } from './page-files.ts';
 import type { Viewers } from './viewers.ts';
 
@@ -13,6 +15,14 @@ export interface UiOptions extends Pick<Listening, 'host' | 'port'> {
   readonly token?: string | undefined;
   /** For HTTPS. With CA certificates, each client must have a certificate of one of them. */
   readonly tls?: TlsFiles | undefined;
+}
+
+/** What the server shows. */
+export interface UiData {
+  readonly viewers: Viewers;
+  readonly jobs: Jobs;
+  /** The files of the page, by their path. */
+  readonly page: ReadonlyMap<string, PageFile>;
 }
 
 /** Limits for connections, so that clients cost bounded memory. */
@@ -54,14 +64,9 @@ export class UiServer {
 
   /**
    * Starts the server. Resolves when it accepts connections.
-   * @param page the files of the page, by their path
    * @throws the system's error if it cannot listen there, such as `EADDRINUSE`
    */
-  static async start(
-    viewers: Viewers,
-    page: ReadonlyMap<string, PageFile>,
-    { host, port, token, tls }: UiOptions,
-  ): Promise<UiServer> {
+  static async start(data: UiData, { host, port, token, tls }: UiOptions): Promise<UiServer> {
     const server = tls
       ? createTlsServer({
           ...LIMITS,
@@ -73,9 +78,9 @@ export class UiServer {
     server.maxConnections = MOST_CONNECTIONS;
     server.setTimeout(IDLE);
     const access = new Access({ host, token, isSecure: tls !== undefined });
-    server.on('request', (request, response) => answer({ request, response, access, page, viewers }));
+    server.on('request', (request, response) => answer({ ...data, request, response, access }));
     await listen(server, { host, port, socket: undefined, socketMode: undefined });
-    return new UiServer(server, viewers, tls);
+    return new UiServer(server, data.viewers, tls);
   }
 
   /** Ends all connections. Resolves when the port is free. */
@@ -89,12 +94,10 @@ export class UiServer {
   }
 }
 
-interface Exchange {
+interface Exchange extends UiData {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly access: Access;
-  readonly page: ReadonlyMap<string, PageFile>;
-  readonly viewers: Viewers;
 }
 
 function answer(exchange: Exchange): void {
@@ -125,14 +128,24 @@ function logIn({ response, access }: Exchange, path: string, token: string | nul
   refuse(response, 401, `${what}: open this page once with /?token=…, or send "Authorization: Bearer …"`);
 }
 
-function answerData({ response, viewers }: Exchange, path: string, query: URLSearchParams): void {
+function answerData({ response, viewers, jobs }: Exchange, path: string, query: URLSearchParams): void {
   const name = path.startsWith(LOCK) ? decoded(path.slice(LOCK.length)) : undefined;
   if (path === '/api/locks') response.writeHead(200, JSON_TYPE).end(viewers.snapshot());
   else if (name) response.writeHead(200, JSON_TYPE).end(viewers.queue(name));
+  else if (path === '/api/jobs') void answerJobs(response, jobs);
   else if (path !== '/api/events')
-    refuse(response, 404, 'no such page: see /, /api/locks, /api/locks/<name> and /api/events');
+    refuse(response, 404, 'no such page: see /, /api/locks, /api/locks/<name>, /api/jobs and /api/events');
   else if (!viewers.add(response, query.get('lock') ?? undefined))
     refuse(response, 503, `there are already ${viewers.count} viewers: close a page, or try again later`);
+}
+
+async function answerJobs(response: ServerResponse, jobs: Jobs): Promise<void> {
+  try {
+    const json = await jobs.json();
+    response.writeHead(200, JSON_TYPE).end(json);
+  } catch (error) {
+    refuse(response, 502, `etcd cannot be read: ${errorText(error)}`);
+  }
 }
 
 const LOCK = '/api/locks/';

@@ -116,3 +116,22 @@ export interface ShownQueue {
   /** The last events, the oldest first. */
   readonly history: readonly (ShownEvent & { readonly api: 'v2' | 'v3' })[];
 }
+
+/** A job that runs once per tick, with the tick that a host has begun last. */
+export interface ShownJob {
+  readonly api: 'v2' | 'v3';
+  readonly name: string;
+  /** When that tick was due; null if the record is unreadable. */
+  readonly lastTick: number | null;
+  readonly state: 'begun' | 'ran' | 'failed' | 'unreadable';
+  /** Label of the client that has begun it; null if it has none. */
+  readonly host: string | null;
+}
+
+/** The answer of `/api/jobs`. */
+export interface ShownJobs {
+  readonly now: number;
+  readonly jobs: readonly ShownJob[];
+  /** The stores that do not list jobs. */
+  readonly unlisted: readonly ('v2' | 'v3')[];
+}

@@ -13,8 +13,9 @@ import { outcome } from '../../session.ts';
 import { aborted, untilSignalled } from '../../signals.ts';
 import { print, printJson, remark } from '../../streams.ts';
 import { checkToken, isLoopback } from '../../ui/access.ts';
+import { Jobs } from '../../ui/jobs.ts';
 import { readPage } from '../../ui/page-files.ts';
-import { type UiOptions, UiServer } from '../../ui/server.ts';
+import { type UiData, type UiOptions, UiServer } from '../../ui/server.ts';
 import { Viewers } from '../../ui/viewers.ts';
 import { addressOf, addTlsFlags, type TlsFlags, tlsOf } from './listening.ts';
 
@@ -27,7 +28,8 @@ interface Flags extends TlsFlags {
 
 const ABOUT = `
 The page changes nothing in etcd. It shows all locks, the most urgent first, and the queue of one lock with what has happened to it since
-ui started. /api/locks, /api/locks/NAME and /api/events have the same as JSON and as server-sent events.
+ui started. It also shows the jobs of etcd v3 that run once per tick. /api/locks, /api/locks/NAME, /api/jobs and
+/api/events have the same as JSON and as server-sent events.
 
 ui lists all queues once, and follows them with one watch; a viewer costs etcd nothing. After an outage it lists them again. At most 10,000
 locks are shown, to at most 100 viewers.
@@ -115,6 +117,10 @@ interface Serving extends Pick<Flags, 'listen' | 'json'> {
 /** Follows all stores, and serves the page once all have been listed. Resolves when the signal aborts, and rejects if a store fails. */
 async function serve(stores: readonly Store[], { prefix, listening, signal, listen, json }: Serving): Promise<number> {
   const viewers = new Viewers(stores);
+  const jobs = new Jobs(
+    stores.map(({ api, client: { surveyor } }) => ({ api, surveyor })),
+    prefix,
+  );
   const end = new AbortController();
   let listed = (): void => {};
   const all = new Promise<void>((resolve) => {
@@ -133,7 +139,7 @@ async function serve(stores: readonly Store[], { prefix, listening, signal, list
   try {
     await Promise.race([all, failed, ended]);
     if (signal.aborted) return ExitCode.ok;
-    const server = await start(viewers, listening, listen);
+    const server = await start({ viewers, jobs, page: readPage() }, listening, listen);
     try {
       if (json) printJson({ url: server.url, pid: process.pid });
       else print(server.url);
@@ -150,9 +156,9 @@ async function serve(stores: readonly Store[], { prefix, listening, signal, list
   }
 }
 
-async function start(viewers: Viewers, listening: UiOptions, listen: string): Promise<UiServer> {
+async function start(data: UiData, listening: UiOptions, listen: string): Promise<UiServer> {
   try {
-    return await UiServer.start(viewers, readPage(), listening);
+    return await UiServer.start(data, listening);
   } catch (error) {
     if (!(error instanceof Error && 'syscall' in error)) throw error;
     throw new Error(`cannot listen on ${listen}: ${error.message}. Try another --listen.`);
