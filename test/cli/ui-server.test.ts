@@ -270,6 +270,18 @@ test('an outage of etcd is an event, and so is its end', async () => {
   expect(await events.next('change')).toMatchObject({ stores: [{ outage: null }], locks: [{ name: 'x' }] });
 });
 
+test('the list shows what the leader of an election publishes, and its queue what each candidate would publish', async () => {
+  const ui = await useUi();
+  const candidate = (rank: number) =>
+    entryOf('api', rank, `${String(rank).repeat(32)}@web-${rank}@http%3A%2F%2F10.0.0.${rank}`);
+  write(ui, candidate(1));
+  write(ui, candidate(2));
+  const { locks } = JSON.parse((await ask(`${ui.url}/api/locks`)).body) as Snapshot;
+  expect(locks).toMatchObject([{ value: 'http://10.0.0.1', waiters: 1 }]);
+  const { queues } = JSON.parse((await ask(`${ui.url}/api/locks/api`)).body) as ShownQueue;
+  expect(queues[0]?.entries.map(({ value }) => value)).toEqual(['http://10.0.0.1', 'http://10.0.0.2']);
+});
+
 test('long texts of clients are cut', async () => {
   const ui = await useUi();
   write(ui, entryOf('x', 1, `id:${'i'.repeat(2 ** 20)}:u1`));

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startPython } from '../../compat/python.ts';
-import type { Snapshot } from '../../src/cli/ui/shapes.ts';
+import type { ShownJobs, Snapshot } from '../../src/cli/ui/shapes.ts';
 import { EtcdClient, LockManager } from '../../src/index.ts';
 import { runCli } from '../support/cli.ts';
 import { closedEndpoint } from '../support/clients.ts';
@@ -84,6 +84,19 @@ test('ui --api both shows python-etcd on v2 beside etcdctl on v3', async () => {
     ['v2', name, 'python-etcd'],
     ['v3', name, 'Go'],
   ]);
+});
+
+test('ui shows the jobs of etcd v3 that run once per tick, and says that v2 does not list them', async () => {
+  const name = useLockName();
+  const { line: url } = await startUi(['--api', 'both', name]);
+  const job = ['run', name, '--once', '1h', '--label', 'db-3', '--', 'true'];
+  expect((await runCli(['--api', 'v3', ...job], { ETCD_ENDPOINTS: inject('etcd') })).code).toBe(0);
+  const { jobs, unlisted } = await until(
+    async () => JSON.parse((await ask(`${url}/api/jobs`)).body) as ShownJobs,
+    (shown) => shown.jobs.length === 1,
+  );
+  expect(unlisted).toEqual(['v2']);
+  expect(jobs).toMatchObject([{ api: 'v3', name, state: 'ran', host: 'db-3' }]);
 });
 
 test('ui says in the page when etcd is lost, and continues afterwards', async () => {
