@@ -144,8 +144,11 @@ export class TicketEntry implements LeaseUser, Unsettled {
   }
 
   #inherit(earlier: TicketEntry): void {
-    // The entries and leases of a cluster that was replaced are gone.
-    if (isElsewhere(earlier, this)) return earlier.apply({ is: 'takenOver' });
+    if (isElsewhere(earlier, this)) {
+      // The entries and leases of a cluster that was replaced are gone.
+      earlier.apply({ is: 'takenOver' });
+      return;
+    }
     const { debts } = earlier.#state;
     for (const lease of new Set([earlier.own?.lease, ...debts.leases])) lease?.replace(earlier, this);
     // Not by apply(): this ticket now uses these leases, so none of them is let go.
