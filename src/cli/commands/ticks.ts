@@ -80,7 +80,10 @@ export function ticksCommand(): Command {
     .description('Show the last tick of each job that runs once per tick ("run --once"), or of one job.')
     .argument('[name]', 'name of the job')
     .argument('[reset]', 'after "reset": name of the job whose record to remove')
-    .option('--once <every>', 'schedule of the job, as "run --once" has it: counts the ticks that were missed, and checks the present one')
+    .option(
+      '--once <every>',
+      'schedule of the job, as "run --once" has it: counts the ticks that were missed, and checks the present one',
+    )
     .option('--time-zone <zone>', 'time zone of the cron expression of --once, such as Europe/Berlin (default: UTC)')
     .option('--force', 'with "reset": remove the record even if the job of the last tick may still run')
     .option(...JSON_FLAG)
@@ -89,7 +92,9 @@ export function ticksCommand(): Command {
     .action(withClient((client, command) => ticks(client, command.args, command.opts())));
   return explain(command, {
     exitReasons: ['no', ...ASKING],
-    meanings: { no: 'no record, or record not removed; with --once, the job of the present tick did not run to its end' },
+    meanings: {
+      no: 'no record, or record not removed; with --once, the job of the present tick did not run to its end',
+    },
     examples: [
       ['etcd-v2-lock ticks import --once 1h', 'show which host ran "import" last, and fail unless it ran in this hour'],
       ['etcd-v2-lock ticks reset import', 'let the present tick of "import" run again'],
