@@ -107,6 +107,8 @@ const forbidden: readonly Arrow[] = [
   ['src/tools/probe.ts', "import { now } from '../base/time.ts';"],
   ['src/base/probe.ts', "import type { Entry } from '../recipe/entries/entry.ts';"],
   ['src/base/probe.ts', "import { EtcdClient } from '../client.ts';"],
+  ['page/probe.ts', "import { EtcdClient } from '../src/client.ts';"],
+  ['page/probe.ts', "import { join } from 'node:path';"],
 ];
 
 test('Biome rejects forbidden imports of every kind', () => {
@@ -170,6 +172,7 @@ const allowed: readonly Arrow[] = [
   ['src/errors.ts', "import { printable } from './base/printable.ts';"],
   ['src/base/probe.ts', "import { EtcdException } from '../errors.ts';\nimport { now } from './time.ts';"],
   ['src/index.ts', "export { Lock } from './python/lock.ts';"],
+  ['page/probe.tsx', "import { render } from 'preact';\nimport { printable } from '../src/base/printable.ts';"],
   ['test/probe.test.ts', "import { Endpoint } from '../src/http/endpoint.ts';\nimport { test } from 'vitest';"],
 ];
 
