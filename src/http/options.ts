@@ -1,8 +1,9 @@
-import { checkSeconds, show } from '../base/checks.ts';
+import { checkBoolean, checkSeconds, show } from '../base/checks.ts';
 import type { OptionNames } from '../base/option-names.ts';
 import { basicAuthorization, checkUser, type UserOptions } from './checks/credentials.ts';
 import { originsOf } from './checks/endpoints.ts';
 import { Password } from './password.ts';
+import { type Proxies, proxiesIn } from './proxy/variables.ts';
 import { type TlsFileOptions, TlsFiles } from './tls/files.ts';
 import { checkTls, type TlsSettings } from './tls/settings.ts';
 
@@ -35,6 +36,12 @@ export interface HttpOptions extends UserOptions, TlsFileOptions {
    */
   readonly srvName?: string;
   /**
+   * Whether to reach the members through the proxy that the environment names when the client is created: `HTTPS_PROXY`, or `HTTP_PROXY`, except
+   * for the hosts in `NO_PROXY`. Also for http, the proxy must open tunnels (CONNECT). It looks up the host names of the members. Not for Unix
+   * sockets. Default false: these variables have no effect.
+   */
+  readonly proxyFromEnvironment?: boolean;
+  /**
    * Seconds to wait for a member's answer before failing over to the next member. Default 10; etcd itself gives up after 7. For a
    * read, such as a long listing, these are the seconds without a further piece of the answer; it ends after six times as many.
    */
@@ -51,6 +58,7 @@ export const HTTP_OPTIONS = {
   randomizeEndpoints: true,
   srvDomain: true,
   srvName: true,
+  proxyFromEnvironment: true,
   readTimeout: true,
   username: true,
   password: true,
@@ -74,6 +82,8 @@ export interface HttpSettings {
   /** First part of the path of versioned requests, such as `/v2`. */
   readonly versionPrefix: string;
   readonly readTimeout: number;
+  /** undefined: use no proxy. */
+  readonly proxies: Proxies | undefined;
   /** Shown in error messages. */
   readonly username: string | undefined;
   readonly password: Password | undefined;
@@ -91,6 +101,7 @@ export interface HttpSettings {
  */
 export function checkHttpOptions(options: HttpOptions, versionPrefix: string): HttpSettings {
   const { randomizeEndpoints = true, srvDomain, srvName, expectedClusterId, readTimeout = 10 } = options;
+  const { proxyFromEnvironment = false } = options;
   if (srvDomain !== undefined && options.endpoints !== undefined)
     throw new TypeError('endpoints and srvDomain cannot be used together');
   if (srvDomain !== undefined && (typeof srvDomain !== 'string' || srvDomain === ''))
@@ -101,6 +112,7 @@ export function checkHttpOptions(options: HttpOptions, versionPrefix: string): H
   if (typeof randomizeEndpoints !== 'boolean')
     throw new TypeError(`randomizeEndpoints must be true or false, got ${show(randomizeEndpoints)}`);
   checkSeconds('readTimeout', readTimeout);
+  checkBoolean('proxyFromEnvironment', proxyFromEnvironment);
   if (
     expectedClusterId !== undefined &&
     !(typeof expectedClusterId === 'string' && /^[0-9a-f]+$/.test(expectedClusterId))
@@ -113,6 +125,7 @@ export function checkHttpOptions(options: HttpOptions, versionPrefix: string): H
     srvName,
     versionPrefix,
     readTimeout,
+    proxies: proxyFromEnvironment ? proxiesIn() : undefined,
     ...userOf(options),
     ...tlsOf(options),
     expectedClusterId,

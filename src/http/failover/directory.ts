@@ -6,6 +6,7 @@ import { createDebug } from '../../base/debug.ts';
 import { errorText } from '../../base/error-text.ts';
 import { addressOf } from '../checks/endpoints.ts';
 import type { HttpSettings } from '../options.ts';
+import { proxyFor } from '../proxy/variables.ts';
 import { shuffled } from './order.ts';
 import { discover } from './srv.ts';
 
@@ -34,7 +35,7 @@ export class Directory {
 
   constructor(settings: HttpSettings) {
     this.#settings = settings;
-    this.isFixed = settings.endpoints?.every((url) => nameIn(url) === undefined) ?? false;
+    this.isFixed = settings.endpoints?.every((url) => this.#nameIn(url) === undefined) ?? false;
   }
 
   /**
@@ -45,7 +46,7 @@ export class Directory {
   async find(): Promise<readonly Location[]> {
     const { endpoints, randomizeEndpoints } = this.#settings;
     const urls = endpoints ?? [...new Set(await discover(this.#settings, resolveSrv))];
-    const names = new Set(urls.flatMap((url) => nameIn(url) ?? []));
+    const names = new Set(urls.flatMap((url) => this.#nameIn(url) ?? []));
     for (const name of this.#addresses.keys()) if (!names.has(name)) this.#addresses.delete(name);
     if (names.size > 0)
       await Promise.race([Promise.all([...names].map((name) => this.#lookUp(name))), pause(MAX_WAIT)]);
@@ -54,9 +55,19 @@ export class Directory {
   }
 
   #locationsOf(url: string): readonly Location[] {
-    const addresses = this.#addresses.get(nameIn(url) ?? '') ?? [];
+    const addresses = this.#addresses.get(this.#nameIn(url) ?? '') ?? [];
     if (addresses.length === 0) return [{ url }];
     return addresses.map((_, at) => ({ url, addresses: [...addresses.slice(at), ...addresses.slice(0, at)] }));
+  }
+
+  /** Returns the host name to look up in DNS. Undefined for an IP address and a Unix socket, and behind a proxy, which looks it up. */
+  #nameIn(url: string): string | undefined {
+    const { proxies } = this.#settings;
+    const { origin, socketPath } = addressOf(url);
+    const { hostname } = new URL(origin);
+    const isAddress = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0;
+    const isLookedUp = socketPath === undefined && !isAddress && !(proxies && proxyFor(origin, proxies));
+    return isLookedUp ? hostname : undefined;
   }
 
   /** Looks up a host name. Never rejects. */
@@ -72,12 +83,4 @@ export class Directory {
     this.#underWay.set(name, lookingUp);
     return lookingUp;
   }
-}
-
-/** Returns the host name to look up in DNS. Undefined for an IP address and a Unix socket. */
-function nameIn(url: string): string | undefined {
-  const { origin, socketPath } = addressOf(url);
-  const { hostname } = new URL(origin);
-  const isAddress = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0;
-  return socketPath !== undefined || isAddress ? undefined : hostname;
 }
