@@ -19,11 +19,12 @@ export interface ConnectionOptions {
   readonly password?: string;
   readonly passwordFile?: string;
   readonly lockPrefix?: string;
+  readonly followMembers?: boolean;
   readonly proxyFromEnvironment?: boolean;
 }
 
 /** Options with a value. */
-type ValueName = Exclude<keyof ConnectionOptions, 'proxyFromEnvironment'>;
+type ValueName = Exclude<keyof ConnectionOptions, 'followMembers' | 'proxyFromEnvironment'>;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -117,6 +118,11 @@ export const connectionSettings: readonly Setting[] = [
     env: ['ETCDCTL_PASSWORD'],
   },
   {
+    name: 'followMembers',
+    flags: '--follow-members',
+    description: 'also use the other members of the cluster, as the member list names them',
+  },
+  {
     name: 'proxyFromEnvironment',
     flags: '--proxy-from-environment',
     description: 'reach etcd through the proxy of HTTPS_PROXY or HTTP_PROXY, except for the hosts in NO_PROXY',
@@ -159,13 +165,14 @@ export function clientOptions(flags: ConnectionOptions, env: Environment = proce
   const [ca, cert, key] = [given('cacert'), given('cert'), given('key')];
   if (cert !== undefined && key === undefined) throw incomplete(nameOfFile(cert, '--cert'));
   if (key !== undefined && cert === undefined) throw incomplete(nameOfFile(key, '--key'));
-  const { lockPrefix, tlsServerName: serverName, keyPassphraseFile, proxyFromEnvironment } = flags;
+  const { lockPrefix, tlsServerName: serverName, keyPassphraseFile } = flags;
+  const { followMembers, proxyFromEnvironment } = flags;
   if (keyPassphraseFile !== undefined && key === undefined)
     throw new UsageError('--key-passphrase-file requires --key');
   const passphrase = keyPassphraseFile && readFirstLine(keyPassphraseFile, '--key-passphrase-file', 'passphrase');
   return {
     ...defined({ ...members(flags, given), api: given('api') as EtcdApi | undefined, lockPrefix }),
-    ...defined({ serverName, passphrase, proxyFromEnvironment }),
+    ...defined({ serverName, passphrase, followMembers, proxyFromEnvironment }),
     ...credentials(given('user'), flags, env),
     ...(ca === undefined ? {} : { caFile: pemFile(ca, '--cacert') }),
     ...(cert === undefined || key === undefined

@@ -7,6 +7,7 @@ import { type Address, addressOf } from './checks/endpoints.ts';
 import { Connection, type ConvertError, type HttpRequest } from './connection.ts';
 import { ConnectionPool, Lender } from './connection-pool.ts';
 import type { ExchangeOptions } from './exchange.ts';
+import type { Location } from './failover/directory.ts';
 import type { WireAnswer, WireRequest } from './message.ts';
 import { OptionalFeature } from './optional-feature.ts';
 import type { HttpSettings } from './options.ts';
@@ -51,6 +52,8 @@ const FORM = ['content-type', 'application/x-www-form-urlencoded'];
 /** One member of the cluster. Does not retry. Only undici may send a pipelined read again, after its connection was closed. */
 export class Endpoint {
   readonly url: string;
+  /** The only cluster that it may belong to; undefined: it was given, and not learned. */
+  readonly clusterId: string | undefined;
   readonly #settings: HttpSettings;
   readonly #address: Address;
   /** URL of the proxy to reach it by, if any. */
@@ -80,9 +83,15 @@ export class Endpoint {
   /**
    * @param addresses addresses of the host name, to connect to the first of them that accepts. If undefined, the system looks them up
    * for each connection.
+   * @param clusterId see {@link Endpoint.clusterId}
    */
-  constructor(url: string, settings: HttpSettings, addresses?: readonly LookupAddress[]) {
+  constructor(
+    url: string,
+    settings: HttpSettings,
+    { addresses, clusterId }: Partial<Pick<Location, 'addresses' | 'clusterId'>> = {},
+  ) {
     this.url = url;
+    this.clusterId = clusterId;
     this.#settings = settings;
     this.#address = addressOf(url);
     const { proxies } = settings;

@@ -36,6 +36,13 @@ export interface HttpOptions extends UserOptions, TlsFileOptions {
    */
   readonly srvName?: string;
   /**
+   * Whether to use the other members of the cluster, too, as etcd's member list names them. Their client URLs are added to the endpoints
+   * above, and removed when the list no longer has them; the endpoints above always stay. The client reads the list every ten seconds, while
+   * it makes calls. It adds a URL only if a server of the same cluster answers there, by HTTP, and https if all endpoints above use
+   * https. Default false.
+   */
+  readonly followMembers?: boolean;
+  /**
    * Whether to reach the members through the proxy that the environment names when the client is created: `HTTPS_PROXY`, or `HTTP_PROXY`, except
    * for the hosts in `NO_PROXY`. Also for http, the proxy must open tunnels (CONNECT). It looks up the host names of the members. Not for Unix
    * sockets. Default false: these variables have no effect.
@@ -58,6 +65,7 @@ export const HTTP_OPTIONS = {
   randomizeEndpoints: true,
   srvDomain: true,
   srvName: true,
+  followMembers: true,
   proxyFromEnvironment: true,
   readTimeout: true,
   username: true,
@@ -82,6 +90,7 @@ export interface HttpSettings {
   /** First part of the path of versioned requests, such as `/v2`. */
   readonly versionPrefix: string;
   readonly readTimeout: number;
+  readonly followMembers: boolean;
   /** undefined: use no proxy. */
   readonly proxies: Proxies | undefined;
   /** Shown in error messages. */
@@ -101,7 +110,7 @@ export interface HttpSettings {
  */
 export function checkHttpOptions(options: HttpOptions, versionPrefix: string): HttpSettings {
   const { randomizeEndpoints = true, srvDomain, srvName, expectedClusterId, readTimeout = 10 } = options;
-  const { proxyFromEnvironment = false } = options;
+  const { followMembers = false, proxyFromEnvironment = false } = options;
   if (srvDomain !== undefined && options.endpoints !== undefined)
     throw new TypeError('endpoints and srvDomain cannot be used together');
   if (srvDomain !== undefined && (typeof srvDomain !== 'string' || srvDomain === ''))
@@ -112,6 +121,7 @@ export function checkHttpOptions(options: HttpOptions, versionPrefix: string): H
   if (typeof randomizeEndpoints !== 'boolean')
     throw new TypeError(`randomizeEndpoints must be true or false, got ${show(randomizeEndpoints)}`);
   checkSeconds('readTimeout', readTimeout);
+  checkBoolean('followMembers', followMembers);
   checkBoolean('proxyFromEnvironment', proxyFromEnvironment);
   if (
     expectedClusterId !== undefined &&
@@ -125,6 +135,7 @@ export function checkHttpOptions(options: HttpOptions, versionPrefix: string): H
     srvName,
     versionPrefix,
     readTimeout,
+    followMembers,
     proxies: proxyFromEnvironment ? proxiesIn() : undefined,
     ...userOf(options),
     ...tlsOf(options),
