@@ -4,7 +4,7 @@ import { basicAuthorization, checkUser, type UserOptions } from './checks/creden
 import { originsOf } from './checks/endpoints.ts';
 import { Password } from './password.ts';
 import { type Proxies, proxiesIn } from './proxy/variables.ts';
-import { type TlsFileOptions, TlsFiles } from './tls/files.ts';
+import { mayChange, type TlsFileOptions, TlsFiles } from './tls/files.ts';
 import { checkTls, type TlsSettings } from './tls/settings.ts';
 
 /** How to reach the members of a cluster. */
@@ -147,8 +147,7 @@ function tlsOf(options: HttpOptions): Pick<HttpSettings, 'tls' | 'tlsFiles'> {
   const { ca, cert, key, passphrase, serverName, caFile, certFile, keyFile } = options;
   const given = Object.entries({ ca, cert, key, passphrase, serverName, caFile, certFile, keyFile });
   const tls: TlsFileOptions = Object.fromEntries(given.filter(([, value]) => value !== undefined));
-  if (caFile === undefined && certFile === undefined && keyFile === undefined)
-    return { tls: checkTls(tls), tlsFiles: undefined };
+  if (!mayChange(tls)) return { tls: checkTls(tls as TlsSettings), tlsFiles: undefined };
   const tlsFiles = new TlsFiles(tls);
   return { tls: tlsFiles.current, tlsFiles };
 }
