@@ -8,7 +8,9 @@ import {
   EtcdTlsFailed,
   LockManager,
 } from '../../../src/index.ts';
+import { Bridge } from '../../../src/server/bridge/bridge.ts';
 import { makeAuthority } from '../../support/certificates.ts';
+import { runCli } from '../../support/cli.ts';
 import { useConnectProxy } from '../../support/connect-proxy.ts';
 import { freshName, rejection } from '../../support/locks.ts';
 import { runScript } from '../../support/script.ts';
@@ -183,4 +185,32 @@ test('a client behind a proxy fails over to a member without one', async () => {
   expect(await rejection(useLocks({ endpoints: 'https://etcd.invalid:2379' }).acquire(freshName()))).toBeInstanceOf(
     EtcdConnectionFailed,
   );
+});
+
+describe('with a flag, through a proxy,', () => {
+  const asRunsOn = (proxy: string) => ({ HTTP_PROXY: proxy, http_proxy: proxy, NO_PROXY: '', no_proxy: '' });
+
+  test.each(['before', 'after'])('commands reach etcd, with the flag %s their name', async (where) => {
+    const proxy = await useConnectProxy();
+    const flags = ['--proxy-from-environment', '--endpoints', inject('etcd')];
+    const args = where === 'before' ? [...flags, 'ls', freshName()] : ['ls', ...flags, freshName()];
+    expect(await runCli(args, asRunsOn(proxy.url))).toEqual({ code: 0, signal: null, stdout: '', stderr: '' });
+    expect(proxy.asked.length).toBeGreaterThan(0);
+  });
+
+  test('a bad variable is an invalid value, without a request', async () => {
+    const { code, stderr } = await runCli(['ls', '--proxy-from-environment'], asRunsOn('http://app:sesame@proxy:port'));
+    expect({ code, stderr }).toMatchObject({ code: 64, stderr: expect.stringContaining('must be the URL of a proxy') });
+    expect(stderr).not.toContain('sesame');
+  });
+
+  test('a bridge reaches etcd, and its clients reach it without one', async () => {
+    const proxy = await useConnectProxy();
+    useVariables({ HTTP_PROXY: proxy.url });
+    const bridge = await Bridge.start({ endpoints: inject('etcd'), proxyFromEnvironment: true, followMembers: true });
+    onTestFinished(() => bridge.stop());
+    const locks = useLocks({ endpoints: bridge.url, proxyFromEnvironment: false });
+    expect(await locks.request(freshName(), () => 'held')).toBe('held');
+    expect(new Set(proxy.asked.map(({ target }) => target))).toEqual(new Set([new URL(inject('etcd')).host]));
+  });
 });
