@@ -2,7 +2,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { formatHandle, parseHandle } from '../../../src/cli/handles/handle.ts';
 import type { EtcdApi } from '../../../src/index.ts';
 import { EtcdClient, LockManager } from '../../../src/index.ts';
-import { keysOf } from '../../support/both.ts';
+import { keysOf, untilKeys } from '../../support/both.ts';
 import { startCli } from '../../support/cli.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { entriesIn, raw, recentTtl, untilQueued, useProxy } from '../../support/locks.ts';
@@ -82,6 +82,14 @@ test.each(APIS)('a handle of an entry on %s that is gone releases and renews not
   });
   expect(await keysOf(name)).toEqual(keys);
   await ask(['release', '--handle', next]);
+});
+
+test.each(APIS)('a hold on %s that nobody renews expires, which release and renew say', async (api) => {
+  const name = useLockName();
+  const handle = await acquired(api, name, '--ttl', '2');
+  await untilKeys(name, 0, 0);
+  expect(await ask(['renew', '--handle', handle])).toMatchObject({ code: 75, stdout: '' });
+  expect(await ask(['release', '--handle', handle])).toMatchObject({ code: 1, stdout: '' });
 });
 
 test.each(['v2', 'v3'] as const)('a handle on %s does not touch an entry of another client at its key', async (api) => {
