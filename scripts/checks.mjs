@@ -4,7 +4,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { root, runPackage } from './run.mjs';
 
-const results = '.vitest-results.json';
+const results = 'node_modules/.vitest-results.json';
 /** Number of the slowest files that are shown. */
 const MOST_SHOWN = 20;
 

@@ -130,11 +130,20 @@ export class SettlersAtWork<T extends Unsettled> {
     return this.#byId.get(settler.owner.id)?.has(settler) ?? false;
   }
 
-  /** Returns the other settlers with the same id, except those certainly of another cluster: it may have a lock with the same name. */
+  /**
+   * Returns the other settlers with the same id. Those of other clients only if they may be of the same cluster: another cluster may have
+   * a lock with the same name. Those of the same client in any case: after its cluster was replaced, their requests go to the new one.
+   */
   othersFor(settler: Settler<T>): Settler<T>[] {
-    const { id, clusterId } = settler.owner;
-    const mayBeSame = (other: string | undefined): boolean =>
-      other === undefined || clusterId === undefined || other === clusterId;
-    return [...(this.#byId.get(id) ?? [])].filter((other) => other !== settler && mayBeSame(other.owner.clusterId));
+    const { owner } = settler;
+    const { pending } = owner;
+    return [...(this.#byId.get(owner.id) ?? [])].filter(
+      (other) => other !== settler && (other.owner.pending === pending || !isElsewhere(other.owner, owner)),
+    );
   }
+}
+
+/** Whether the entries of the two tickets are certainly in different clusters. */
+export function isElsewhere({ clusterId: one }: Unsettled, { clusterId: other }: Unsettled): boolean {
+  return one !== undefined && other !== undefined && one !== other;
 }

@@ -42,15 +42,38 @@ test.each(APIS)('ticks shows the last tick of a job, its host and its state, on 
   ]);
 });
 
-test.each(APIS)('ticks counts the ticks between the last one and the present one, on %s', async (api) => {
-  const name = freshName();
-  const at = lastHour() - 24 * 30 * HOUR;
-  await record(api, name, { at });
-  const [job] = await askJson<{ missed: number }[]>(['--api', api, 'ticks', name, '--once', '1h']);
-  // Unless an hour has begun in the meantime.
-  expect([719, 720]).toContain(job?.missed);
-  expect(job).toMatchObject({ name, lastTick: new Date(at).toISOString(), state: 'ran', host: 'web-1:17' });
-});
+test.each(APIS)(
+  'ticks counts the ticks after the last one, with the present one, and fails if there are any, on %s',
+  async (api) => {
+    const name = freshName();
+    const at = lastHour() - 24 * 30 * HOUR;
+    await record(api, name, { at });
+    const { code, stdout, stderr } = await ask(['--api', api, 'ticks', name, '--once', '1h', '--json']);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/:00:00\.000Z did not run to its end/) });
+    const [job] = JSON.parse(stdout) as { missed: number }[];
+    // Unless an hour has begun in the meantime.
+    expect([720, 721]).toContain(job?.missed);
+    expect(job).toMatchObject({ name, lastTick: new Date(at).toISOString(), state: 'ran', host: 'web-1:17' });
+  },
+);
+
+test.each([
+  ['ran', 0],
+  ['failed', 1],
+  ['begun', 1],
+] as const)(
+  'if the job of the present tick has the state %j, ticks with the schedule exits with %i',
+  async (state, code) => {
+    const name = freshName();
+    // Not an hour: the next one might begin during the test.
+    const at = Math.floor(Date.now() / (366 * 24 * HOUR)) * 366 * 24 * HOUR;
+    await record('v2', name, { at, state });
+    expect(await ask(['ticks', name, '--once', '366d'])).toMatchObject({
+      code,
+      stdout: expect.stringContaining(state),
+    });
+  },
+);
 
 test('ticks without a name shows all jobs on v3, and asks for a name on v2', async () => {
   const names = [freshName(), `${freshName()}/a%2Fb`];

@@ -19,7 +19,8 @@ await client.close();
 await etcd.stop();
 
 const requests = await register.getSingleMetric('etcd_lock_requests_total').get();
-assert.deepEqual(requests.values, [{ value: 1, labels: { lock: 'report', outcome: 'held' } }]);
+const counted = requests.values.filter(({ value }) => value > 0);
+assert.deepEqual(counted, [{ value: 1, labels: { lock: 'report', outcome: 'held' } }]);
 stopTracing();
 stop();
 assert.equal(register.getSingleMetric('etcd_lock_requests_total'), undefined);

@@ -82,7 +82,7 @@ export async function follow(
   return steps.map((step, i) => ({ ...step, printed: outputs[i] ?? '' }));
 }
 
-/** Runs a shell script in a process group of its own, of which nothing is left at the end of the test. */
+/** Runs a shell script in a process group of its own. What it has started in the background ends with it. */
 async function runInGroup(script: string, cwd: string, path: string): Promise<{ code: number; printed: string }> {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(?:ETCD|VITEST|NODE_)/.test(name));
   const child = spawn('sh', ['-euc', `exec 2>&1\n${script}`], {
@@ -91,15 +91,19 @@ async function runInGroup(script: string, cwd: string, path: string): Promise<{ 
     env: { ...Object.fromEntries(inherited), PATH: path },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  onTestFinished(() => {
+  const end = (): void => {
     try {
       if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
     } catch {
       // The group has ended.
     }
-  });
-  const [[code], printed] = await Promise.all([once(child, 'exit'), text(child.stdout)]);
-  return { code, printed };
+  };
+  onTestFinished(end);
+  const printed = text(child.stdout);
+  const [code] = await once(child, 'exit');
+  // Such a process has the stdout of the shell: without this, it would have no end.
+  end();
+  return { code, printed: await printed };
 }
 
 /** An output without what differs from run to run: ids, ports, process ids, numbers and the width of columns. */

@@ -14,7 +14,7 @@ interface Row {
   readonly name: string;
   /** undefined if the value of the record was not written by this package. */
   readonly record: TickRecord | undefined;
-  /** Number of ticks since then that no host has begun; undefined without a schedule. */
+  /** Number of ticks since then that no host has begun, the present one included; undefined without a schedule. */
   readonly missed: number | undefined;
 }
 
@@ -46,7 +46,7 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     heading: 'MISSED',
     about:
-      'with --once: number of ticks between that tick and the present one; else "unknown", because etcd has no schedule',
+      'with --once: number of ticks since that one, with the present one, that no host has begun; else "unknown", because etcd has no schedule',
     cell: ({ missed }) => (missed === undefined ? 'unknown' : String(missed)),
   },
 ];
@@ -58,9 +58,12 @@ A record expires when at least ten more ticks were due, and a day later. Then th
 
 On etcd v2, give the name of a job: etcd does not list its record, because the key begins with "_".
 
+With a name and --once, ticks exits with 1 unless the job of the present tick ran to its end. So a monitor can call it at a time when
+the job must be done.
+
 "ticks reset" removes the record of a job, unless it has changed since it was read. The next host that attempts a tick then
 runs it, although the tick may have been run already. This is for a job that waits because a clock was ahead, or because its
-record is unreadable. If the last tick has no recorded end, its job may still run: then "ticks reset" needs --force.`;
+record is unreadable, or whose failed tick must run again. If the last tick has no recorded end, its job may still run: then "ticks reset" needs --force.`;
 
 interface TicksOptions {
   readonly once?: string;
@@ -77,7 +80,10 @@ export function ticksCommand(): Command {
     .description('Show the last tick of each job that runs once per tick ("run --once"), or of one job.')
     .argument('[name]', 'name of the job')
     .argument('[reset]', 'after "reset": name of the job whose record to remove')
-    .option('--once <every>', 'schedule of the job, as "run --once" has it: counts the ticks that were missed')
+    .option(
+      '--once <every>',
+      'schedule of the job, as "run --once" has it: counts the ticks that were missed, and checks the present one',
+    )
     .option('--time-zone <zone>', 'time zone of the cron expression of --once, such as Europe/Berlin (default: UTC)')
     .option('--force', 'with "reset": remove the record even if the job of the last tick may still run')
     .option(...JSON_FLAG)
@@ -86,9 +92,11 @@ export function ticksCommand(): Command {
     .action(withClient((client, command) => ticks(client, command.args, command.opts())));
   return explain(command, {
     exitReasons: ['no', ...ASKING],
-    meanings: { no: 'no record, or record not removed' },
+    meanings: {
+      no: 'no record, or record not removed; with --once, the job of the present tick did not run to its end',
+    },
     examples: [
-      ['etcd-v2-lock ticks import --once 1h', 'show which host ran "import" last, and how many hours were missed'],
+      ['etcd-v2-lock ticks import --once 1h', 'show which host ran "import" last, and fail unless it ran in this hour'],
       ['etcd-v2-lock ticks reset import', 'let the present tick of "import" run again'],
     ],
   });
@@ -110,6 +118,8 @@ async function ticks(client: EtcdClient, args: readonly string[], options: Ticks
   }
   if (first !== undefined && rows.length === 0) return refuse(`no record of a tick of ${first}`);
   if (rows.length === 0) remark('no record of a tick');
+  if (first !== undefined && schedule && !rows.every(({ record, missed }) => record?.state === 'ran' && missed === 0))
+    return refuse(`the job of the tick ${new Date(schedule.current(Date.now())).toISOString()} did not run to its end`);
   return ExitCode.ok;
 }
 
@@ -151,7 +161,7 @@ function scheduleFor({ once, timeZone }: TicksOptions): Schedule | undefined {
 function rowOf(name: string, value: string, schedule: Schedule | undefined): Row {
   try {
     const record = parseRecord(name, { value });
-    const missed = schedule?.between(record.at, schedule.current(Date.now()));
+    const missed = schedule?.between(record.at, Date.now());
     return { name, record, missed };
   } catch (error) {
     if (!(error instanceof EtcdValueError)) throw error;

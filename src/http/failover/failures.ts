@@ -38,7 +38,7 @@ const isCleared = (error: unknown): boolean =>
 export function markUnclear(error: unknown, failures: readonly EndpointFailure[], underWay: boolean): unknown {
   const mayBeDone = underWay || failures.some((failure) => mayBeCarriedOut(failure.error));
   if (!mayBeDone || !(error instanceof EtcdException)) return error;
-  return rebuild(error, error.message, { failures, outcomeUnknown: true });
+  return rebuild(error, error.message, { failures, outcomeUnknown: true, cause: error.cause });
 }
 
 /** For each error of {@link noAnswer}: the seconds that passed without an answer. */

@@ -4,7 +4,7 @@ import { Deadline, now } from '../../base/time.ts';
 import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired } from '../../errors.ts';
 import { noEntry } from '../../recipe/entries/lost.ts';
 import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from '../../recipe/entries/timing.ts';
-import { Settler, SettlersAtWork, type Unsettled } from '../../recipe/settler.ts';
+import { isElsewhere, Settler, SettlersAtWork, type Unsettled } from '../../recipe/settler.ts';
 import type { KeysApi, KeysCall, RenewOptions } from '../keys-api.ts';
 import { hasFullWidth } from '../paths.ts';
 import {
@@ -124,7 +124,9 @@ export class V2TicketEntry implements Unsettled {
   /** Stops the background removal, and takes over those of earlier tickets with the same value. */
   stopSettling(): Promise<void> {
     return this.settler.stop((earlier) => {
-      this.apply({ is: 'inherited', from: earlier.#state });
+      // The entries of a cluster that was replaced are gone, but its last append may have been sent to the new one.
+      const from = isElsewhere(earlier, this) ? { ...INITIAL, unclear: earlier.#state.unclear } : earlier.#state;
+      this.apply({ is: 'inherited', from });
       earlier.apply({ is: 'takenOver' });
     });
   }

@@ -3,7 +3,7 @@ import { Deadline, now } from '../../base/time.ts';
 import { EtcdClusterIdChanged, EtcdLockExpired, isNotCarriedOut } from '../../errors.ts';
 import { noEntry } from '../../recipe/entries/lost.ts';
 import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY } from '../../recipe/entries/timing.ts';
-import { Settler, SettlersAtWork, type Unsettled } from '../../recipe/settler.ts';
+import { isElsewhere, Settler, SettlersAtWork, type Unsettled } from '../../recipe/settler.ts';
 import type { GatewayCall } from '../gateway/gateway.ts';
 import {
   duty,
@@ -144,6 +144,11 @@ export class TicketEntry implements LeaseUser, Unsettled {
   }
 
   #inherit(earlier: TicketEntry): void {
+    if (isElsewhere(earlier, this)) {
+      // The entries and leases of a cluster that was replaced are gone.
+      earlier.apply({ is: 'takenOver' });
+      return;
+    }
     const { debts } = earlier.#state;
     for (const lease of new Set([earlier.own?.lease, ...debts.leases])) lease?.replace(earlier, this);
     // Not by apply(): this ticket now uses these leases, so none of them is let go.

@@ -11,7 +11,7 @@ class Entry implements Unsettled {
   readonly id: string;
   readonly key = '/l/1';
   clusterId: string | undefined;
-  readonly pending = new PendingWork(() => new Error('closed'));
+  pending = new PendingWork(() => new Error('closed'));
   readonly retryEvery = 2;
   readonly settler: Settler<Entry>;
   isOwed = true;
@@ -132,4 +132,15 @@ test.each([
   expect(earlier.settler.isAtWork).toBe(!isTakenOver);
   await pass(10);
   expect(earlier.tries).toBe(isTakenOver ? 0 : 1);
+});
+
+test('a settler takes over the work of the same client for a cluster that was replaced', async () => {
+  const { atWork, entry } = setUp();
+  const earlier = new Entry(atWork);
+  [earlier.clusterId, entry.clusterId] = ['replaced', 'c'];
+  earlier.pending = entry.pending;
+  earlier.settler.start();
+  const takeOver = vi.fn();
+  await entry.settler.stop(takeOver);
+  expect(takeOver.mock.calls).toEqual([[earlier]]);
 });

@@ -119,6 +119,21 @@ describe('entering the queue', () => {
   });
 });
 
+test('the search for an append that was lost does not remove a later entry with the same value, also in a new cluster', async () => {
+  const { keys, entries, ticket } = setUp();
+  const earlier = ticket();
+  const own = await enter(earlier);
+  await keys.delete(own?.key ?? '');
+  await enter(earlier);
+  vi.spyOn(keys, 'createInOrder').mockRejectedValueOnce(LOST);
+  await rejection(enter(earlier), EtcdConnectionFailed);
+  await earlier.leave();
+  Object.assign(keys, { clusterId: 'new' });
+  await enter(ticket());
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(await entries()).toEqual([['mine', TTL]]);
+});
+
 describe('leaving the queue', () => {
   test('removes the own entry alone, and does nothing the second time', async () => {
     const { entries, put, ticket } = setUp();
