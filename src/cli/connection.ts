@@ -19,7 +19,12 @@ export interface ConnectionOptions {
   readonly password?: string;
   readonly passwordFile?: string;
   readonly lockPrefix?: string;
+  readonly followMembers?: boolean;
+  readonly proxyFromEnvironment?: boolean;
 }
+
+/** Options with a value. */
+type ValueName = Exclude<keyof ConnectionOptions, 'followMembers' | 'proxyFromEnvironment'>;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -112,6 +117,16 @@ export const connectionSettings: readonly Setting[] = [
     description: 'password; visible to other users of this machine, so prefer --password-file or the environment',
     env: ['ETCDCTL_PASSWORD'],
   },
+  {
+    name: 'followMembers',
+    flags: '--follow-members',
+    description: 'also use the other members of the cluster, as the member list names them',
+  },
+  {
+    name: 'proxyFromEnvironment',
+    flags: '--proxy-from-environment',
+    description: 'reach etcd through the proxy of HTTPS_PROXY or HTTP_PROXY, except for the hosts in NO_PROXY',
+  },
   { name: 'lockPrefix', flags: '--lock-prefix <key>', description: 'parent directory of all locks (default: /_locks)' },
 ];
 
@@ -126,9 +141,9 @@ export function addConnectionOptions(program: Command): void {
 export function acceptConnectionOptions(command: Command): void {
   const own = command.options.flatMap(({ short, long }) => [short, long]);
   for (const { name, flags } of connectionSettings) {
-    const [, names = '', value] = /^(.*) (<.*>)$/.exec(flags) ?? [];
+    const [, names = '', value = ''] = /^(.*?)( <.*>)?$/.exec(flags) ?? [];
     const free = names.split(', ').filter((flag) => !own.includes(flag));
-    const option = new Option(`${free.join(', ')} ${value}`).hideHelp();
+    const option = new Option(free.join(', ') + value).hideHelp();
     // By default, the name of the option would depend on the flags that are left.
     option.attributeName = () => name;
     command.addOption(option);
@@ -143,7 +158,7 @@ export const connectionOf = (command: Command): ConnectionOptions => ({ ...comma
  * @throws {UsageError} for contradictory options and unreadable files
  */
 export function clientOptions(flags: ConnectionOptions, env: Environment = process.env): EtcdClientOptions {
-  const given = (name: keyof ConnectionOptions): string | undefined => {
+  const given = (name: ValueName): string | undefined => {
     const names = connectionSettings.find((setting) => setting.name === name)?.env ?? [];
     return flags[name] ?? names.map((variable) => env[variable] || undefined).find((value) => value !== undefined);
   };
@@ -151,12 +166,13 @@ export function clientOptions(flags: ConnectionOptions, env: Environment = proce
   if (cert !== undefined && key === undefined) throw incomplete(nameOfFile(cert, '--cert'));
   if (key !== undefined && cert === undefined) throw incomplete(nameOfFile(key, '--key'));
   const { lockPrefix, tlsServerName: serverName, keyPassphraseFile } = flags;
+  const { followMembers, proxyFromEnvironment } = flags;
   if (keyPassphraseFile !== undefined && key === undefined)
     throw new UsageError('--key-passphrase-file requires --key');
   const passphrase = keyPassphraseFile && readFirstLine(keyPassphraseFile, '--key-passphrase-file', 'passphrase');
   return {
     ...defined({ ...members(flags, given), api: given('api') as EtcdApi | undefined, lockPrefix }),
-    ...defined({ serverName, passphrase }),
+    ...defined({ serverName, passphrase, followMembers, proxyFromEnvironment }),
     ...credentials(given('user'), flags, env),
     ...(ca === undefined ? {} : { caFile: pemFile(ca, '--cacert') }),
     ...(cert === undefined || key === undefined
@@ -192,7 +208,7 @@ const incomplete = (file: string) => new UsageError(`--cert and --key must be us
 /** Returns the endpoints or the SRV domain. Flags take precedence over variables, and endpoints over an SRV domain. */
 function members(
   flags: ConnectionOptions,
-  given: (name: keyof ConnectionOptions) => string | undefined,
+  given: (name: ValueName) => string | undefined,
 ): { endpoints?: string | undefined; srvDomain?: string | undefined; srvName?: string | undefined } {
   if (flags.endpoints !== undefined && flags.discoverySrv !== undefined)
     throw new UsageError('--endpoints and --discovery-srv cannot be used together');

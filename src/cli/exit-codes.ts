@@ -96,3 +96,13 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof CliError) return error.exitCode;
   return codes.find(([type]) => error instanceof type)?.[1] ?? ExitCode.failed;
 }
+
+/**
+ * Returns the error with this exit code, if it is a timeout while another held the lock, and the code is given. Not in an outage:
+ * cron must not treat a job as done if no host could run it.
+ */
+export function asConflict(error: unknown, conflictExitCode: number | undefined): unknown {
+  const isConflict = error instanceof EtcdLockTimeout && error.reason === 'held';
+  if (conflictExitCode === undefined || !isConflict) return error;
+  return new CliError(error.message, conflictExitCode, { cause: error });
+}

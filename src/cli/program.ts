@@ -20,6 +20,8 @@ import { grammarOf } from './completion/grammar.ts';
 import { LINE_TO_COMPLETE, printNames } from './completion/names.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
 import { ExitCode, type ExitReason, exitReasons } from './exit-codes.ts';
+import { acquireCommand } from './handles/acquire.ts';
+import { renewCommand } from './handles/renew.ts';
 import { CONNECTING, explain, formatHelp, helpCommand } from './help.ts';
 import { longFlags, refusal, refuseFlags } from './refusals.ts';
 import { outcome } from './session.ts';
@@ -33,12 +35,14 @@ const WITHOUT_TERMINAL = 80;
 const CONNECTED = [
   runCommand,
   electCommand,
+  acquireCommand,
+  renewCommand,
+  releaseCommand,
   lsCommand,
   inspectCommand,
   watchCommand,
   topCommand,
   uiCommand,
-  releaseCommand,
   ticksCommand,
   pruneCommand,
   doctorCommand,

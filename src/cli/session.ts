@@ -28,18 +28,24 @@ export function withClient(
     const command = args.at(-1) as Command;
     process.exitCode = await outcome(async () => {
       const options = optionsOf(connectionOf(command));
-      const client = checked(() => new EtcdClient(options));
-      let limits: CloseOptions = {};
-      try {
-        return await action(client, command);
-      } catch (error) {
-        if (isTimeout(error)) limits = { timeout: REMOVE_WITHIN };
-        throw error;
-      } finally {
-        await close(client, limits);
-      }
+      const open = () => checked(() => new EtcdClient(options));
+      return withOpen(open, (client) => action(client, command));
     });
   };
+}
+
+/** Calls `action` with the client that `open` returns, and closes the client. */
+export async function withOpen<T>(open: () => EtcdClient, action: (client: EtcdClient) => Promise<T>): Promise<T> {
+  const client = open();
+  let limits: CloseOptions = {};
+  try {
+    return await action(client);
+  } catch (error) {
+    if (isTimeout(error)) limits = { timeout: REMOVE_WITHIN };
+    throw error;
+  } finally {
+    await close(client, limits);
+  }
 }
 
 /** Runs an action and returns its exit code. An error is printed on stderr and determines the exit code. */

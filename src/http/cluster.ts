@@ -4,9 +4,10 @@ import { checkSeconds, checkSecondsOrNone } from '../base/checks.ts';
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { PendingWork } from '../base/pending-work.ts';
 import { Deadline } from '../base/time.ts';
-import { EtcdClientClosed, EtcdClusterIdChanged, EtcdKeysLeft } from '../errors.ts';
+import { EtcdClientClosed, EtcdClusterIdChanged, EtcdConnectionFailed, EtcdKeysLeft } from '../errors.ts';
 import type { Endpoint, Lane } from './endpoint.ts';
 import { Endpoints } from './failover/endpoints.ts';
+import { FollowedMembers, type MemberList } from './failover/followed-members.ts';
 import type { Repeat } from './failover/round.ts';
 import type { LongAnswer } from './message.ts';
 import type { HttpSettings } from './options.ts';
@@ -20,6 +21,9 @@ export const HEDGE_AFTER = 1;
 
 /** A read ends after this many times the option `readTimeout`, even if pieces of its answer still arrive. */
 const LONG_ANSWER = 6;
+
+/** Seconds to wait for a member list. */
+const LIST_TIMEOUT = 2;
 
 /** Options of {@link EtcdClient.close}. */
 export interface CloseOptions {
@@ -100,12 +104,15 @@ export class Cluster {
   readonly destroyed = new Scope();
   readonly endpoints: Endpoints;
   readonly #settings: HttpSettings;
+  readonly #followed: FollowedMembers | undefined;
   #id: string | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(settings: HttpSettings) {
+  /** @param readMembers reads the member list from one member, without credentials */
+  constructor(settings: HttpSettings, readMembers?: (attempt: ClusterAttempt) => Promise<MemberList>) {
     this.#settings = settings;
     this.endpoints = new Endpoints(settings);
+    if (settings.followMembers && readMembers) this.#followed = this.#follow(settings, readMembers);
   }
 
   /** Id of the cluster that answered last; undefined before the first answer. */
@@ -116,14 +123,28 @@ export class Cluster {
   /**
    * Checks the cluster id of an answer, and remembers it.
    * @throws {EtcdClusterIdChanged} if another one is expected
+   * @throws {EtcdConnectionFailed} if a member that was learned now belongs to another cluster: in its own one, nothing was carried out
    */
-  checkId(id: string | undefined): void {
+  checkId(id: string | undefined, { clusterId, url }: Endpoint): void {
     const { expectedClusterId } = this.#settings;
+    if (clusterId !== undefined && id !== clusterId)
+      throw new EtcdConnectionFailed(`${url} was a member of cluster ${clusterId}, but cluster ${id} answered`);
     if (id !== undefined && expectedClusterId !== undefined && id !== expectedClusterId)
       throw new EtcdClusterIdChanged(`expected cluster ${expectedClusterId}, but cluster ${id} answered`, {
         outcomeUnknown: true,
       });
     this.#id = id ?? this.#id;
+  }
+
+  #follow(settings: HttpSettings, readMembers: (attempt: ClusterAttempt) => Promise<MemberList>): FollowedMembers {
+    const options = { background: true, attemptTimeout: LIST_TIMEOUT, timeout: 2 * LIST_TIMEOUT };
+    const ifLong = { silence: LIST_TIMEOUT, within: LIST_TIMEOUT, onPiece: ignore };
+    const limits = { lane: 'background', timeout: LIST_TIMEOUT, ifLong, onRequest: () => undefined } as const;
+    const reader = {
+      fromAny: () => this.call('safe', options, readMembers),
+      from: (endpoint: Endpoint, ending: Scope) => readMembers({ endpoint, ending, ...limits }),
+    };
+    return new FollowedMembers(this.endpoints, settings, reader, this.destroyed);
   }
 
   /** Makes one call. While the client is being closed, only background work may start; calls under way continue. */
@@ -140,7 +161,7 @@ export class Cluster {
       const timeout = repeat === 'hedged' ? readTimeout : hedgeAfter;
       const { lane = background ? 'background' : 'call' } = options;
       const round = { repeat, ending, timeout, hedgeAfter, limit, ref: !background };
-      return await this.endpoints.call(round, (endpoint, onPiece) => {
+      const answer = await this.endpoints.call(round, (endpoint, onPiece) => {
         let isAdmitted = true;
         const onRequest: ClusterAttempt['onRequest'] = (waitEnding) => {
           const isNext = !isAdmitted;
@@ -151,6 +172,8 @@ export class Cluster {
         const ifLong = { silence: timeout, within: Math.min(LONG_ANSWER * readTimeout, left), onPiece };
         return attempt({ endpoint, lane, timeout: Math.min(timeout, left), ifLong, ending, onRequest });
       });
+      if (!this.pending.closing.aborted) this.#followed?.update(this.#id);
+      return answer;
     } catch (error) {
       throw withCallersStack(error, signal);
     } finally {

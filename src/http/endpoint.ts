@@ -7,9 +7,12 @@ import { type Address, addressOf } from './checks/endpoints.ts';
 import { Connection, type ConvertError, type HttpRequest } from './connection.ts';
 import { ConnectionPool, Lender } from './connection-pool.ts';
 import type { ExchangeOptions } from './exchange.ts';
+import type { Location } from './failover/directory.ts';
 import type { WireAnswer, WireRequest } from './message.ts';
 import { OptionalFeature } from './optional-feature.ts';
 import type { HttpSettings } from './options.ts';
+import { openTunnel } from './proxy/tunnel.ts';
+import { proxyFor } from './proxy/variables.ts';
 import { Timeout } from './timeout.ts';
 import { describe, failOnAlert, hint, isClosed, isDistrusted, whyRefused } from './tls/refusals.ts';
 import type { TlsSettings } from './tls/settings.ts';
@@ -49,8 +52,12 @@ const FORM = ['content-type', 'application/x-www-form-urlencoded'];
 /** One member of the cluster. Does not retry. Only undici may send a pipelined read again, after its connection was closed. */
 export class Endpoint {
   readonly url: string;
+  /** The only cluster that it may belong to; undefined: it was given, and not learned. */
+  readonly clusterId: string | undefined;
   readonly #settings: HttpSettings;
   readonly #address: Address;
+  /** URL of the proxy to reach it by, if any. */
+  readonly #proxy: string | undefined;
   readonly #lookup: LookupFunction | undefined;
   /** Names and values in turn, as undici expects them. */
   readonly #headers: string[];
@@ -76,11 +83,20 @@ export class Endpoint {
   /**
    * @param addresses addresses of the host name, to connect to the first of them that accepts. If undefined, the system looks them up
    * for each connection.
+   * @param clusterId see {@link Endpoint.clusterId}
    */
-  constructor(url: string, settings: HttpSettings, addresses?: readonly LookupAddress[]) {
+  constructor(
+    url: string,
+    settings: HttpSettings,
+    { addresses, clusterId }: Partial<Pick<Location, 'addresses' | 'clusterId'>> = {},
+  ) {
     this.url = url;
+    this.clusterId = clusterId;
     this.#settings = settings;
     this.#address = addressOf(url);
+    const { proxies } = settings;
+    const isProxied = proxies && this.#address.socketPath === undefined;
+    this.#proxy = isProxied ? proxyFor(this.#address.origin, proxies) : undefined;
     this.#lookup = addresses && lookupOf(addresses);
     this.#headers = settings.authorization === undefined ? [] : ['authorization', settings.authorization];
     this.#formHeaders = [...this.#headers, ...FORM];
@@ -243,20 +259,48 @@ export class Endpoint {
         used = this.#tls;
         connect = this.#connectorWith(used);
       }
-      const onConnect: typeof callback = (...args) => {
-        const [error] = args;
-        if (error) this.#connectErrors.add(error);
-        if (error && isDistrusted(socket)) this.#distrusted.add(error);
-        callback(...args);
+      const fail = (error: Error): void => {
+        this.#connectErrors.add(error);
+        callback(error, null);
       };
-      // undici's types omit the returned socket. It is needed to unref a socket that is still connecting.
-      const socket = detached(() => connect(options, onConnect)) as unknown as Socket;
-      failOnAlert(socket);
-      this.#sockets.add(socket);
-      onSocket(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
-      if (lane === 'background') unrefForGood(socket);
+      const open = (tunnel?: Socket): void => {
+        const onConnect: typeof callback = (...args) => {
+          const [error, connected] = args;
+          if (!error) return callback(null, connected);
+          if (isDistrusted(socket)) this.#distrusted.add(error);
+          fail(error);
+        };
+        const through = tunnel && { httpSocket: tunnel };
+        const socket = this.#track(lane, () => connect({ ...options, ...through }, onConnect));
+        failOnAlert(socket);
+        onSocket(socket);
+      };
+      if (this.#proxy === undefined) return open();
+      const { origin } = this.#address;
+      openTunnel(this.#proxy, origin, this.#connectorToProxy(lane), CONNECT_TIMEOUT).then((tunnel) => {
+        // With TLS, there is one more socket on top of it.
+        if (options.protocol === 'https:') return open(tunnel);
+        onSocket(tunnel);
+        callback(null, tunnel);
+      }, fail);
     };
+  }
+
+  #connectorToProxy(lane: Lane): Connector {
+    const connect = connectorOf({ timeout: CONNECT_TIMEOUT, rejectUnauthorized: true } as Parameters<
+      typeof connectorOf
+    >[0]);
+    return (options, callback) => void this.#track(lane, () => connect(options, callback));
+  }
+
+  /** Opens a socket, and remembers it until it is closed. */
+  #track(lane: Lane, open: () => unknown): Socket {
+    // undici's types omit the returned socket. It is needed to unref a socket that is still connecting.
+    const socket = detached(open) as Socket;
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    if (lane === 'background') unrefForGood(socket);
+    return socket;
   }
 }
 

@@ -1,9 +1,10 @@
-import { checkSeconds, show } from '../base/checks.ts';
+import { checkBoolean, checkSeconds, show } from '../base/checks.ts';
 import type { OptionNames } from '../base/option-names.ts';
 import { basicAuthorization, checkUser, type UserOptions } from './checks/credentials.ts';
 import { originsOf } from './checks/endpoints.ts';
 import { Password } from './password.ts';
-import { type TlsFileOptions, TlsFiles } from './tls/files.ts';
+import { type Proxies, proxiesIn } from './proxy/variables.ts';
+import { mayChange, type TlsFileOptions, TlsFiles } from './tls/files.ts';
 import { checkTls, type TlsSettings } from './tls/settings.ts';
 
 /** How to reach the members of a cluster. */
@@ -35,6 +36,19 @@ export interface HttpOptions extends UserOptions, TlsFileOptions {
    */
   readonly srvName?: string;
   /**
+   * Whether to use the other members of the cluster, too, as etcd's member list names them. Their client URLs are added to the endpoints
+   * above, and removed when the list no longer has them; the endpoints above always stay. The client reads the list every ten seconds, while
+   * it makes calls. It adds a URL only if a server of the same cluster answers there, by HTTP, and https if all endpoints above use
+   * https. Default false.
+   */
+  readonly followMembers?: boolean;
+  /**
+   * Whether to reach the members through the proxy that the environment names when the client is created: `HTTPS_PROXY`, or `HTTP_PROXY`, except
+   * for the hosts in `NO_PROXY`. Also for http, the proxy must open tunnels (CONNECT). It looks up the host names of the members. Not for Unix
+   * sockets. Default false: these variables have no effect.
+   */
+  readonly proxyFromEnvironment?: boolean;
+  /**
    * Seconds to wait for a member's answer before failing over to the next member. Default 10; etcd itself gives up after 7. For a
    * read, such as a long listing, these are the seconds without a further piece of the answer; it ends after six times as many.
    */
@@ -51,6 +65,8 @@ export const HTTP_OPTIONS = {
   randomizeEndpoints: true,
   srvDomain: true,
   srvName: true,
+  followMembers: true,
+  proxyFromEnvironment: true,
   readTimeout: true,
   username: true,
   password: true,
@@ -74,6 +90,9 @@ export interface HttpSettings {
   /** First part of the path of versioned requests, such as `/v2`. */
   readonly versionPrefix: string;
   readonly readTimeout: number;
+  readonly followMembers: boolean;
+  /** undefined: use no proxy. */
+  readonly proxies: Proxies | undefined;
   /** Shown in error messages. */
   readonly username: string | undefined;
   readonly password: Password | undefined;
@@ -91,6 +110,7 @@ export interface HttpSettings {
  */
 export function checkHttpOptions(options: HttpOptions, versionPrefix: string): HttpSettings {
   const { randomizeEndpoints = true, srvDomain, srvName, expectedClusterId, readTimeout = 10 } = options;
+  const { followMembers = false, proxyFromEnvironment = false } = options;
   if (srvDomain !== undefined && options.endpoints !== undefined)
     throw new TypeError('endpoints and srvDomain cannot be used together');
   if (srvDomain !== undefined && (typeof srvDomain !== 'string' || srvDomain === ''))
@@ -101,6 +121,8 @@ export function checkHttpOptions(options: HttpOptions, versionPrefix: string): H
   if (typeof randomizeEndpoints !== 'boolean')
     throw new TypeError(`randomizeEndpoints must be true or false, got ${show(randomizeEndpoints)}`);
   checkSeconds('readTimeout', readTimeout);
+  checkBoolean('followMembers', followMembers);
+  checkBoolean('proxyFromEnvironment', proxyFromEnvironment);
   if (
     expectedClusterId !== undefined &&
     !(typeof expectedClusterId === 'string' && /^[0-9a-f]+$/.test(expectedClusterId))
@@ -113,6 +135,8 @@ export function checkHttpOptions(options: HttpOptions, versionPrefix: string): H
     srvName,
     versionPrefix,
     readTimeout,
+    followMembers,
+    proxies: proxyFromEnvironment ? proxiesIn() : undefined,
     ...userOf(options),
     ...tlsOf(options),
     expectedClusterId,
@@ -123,8 +147,7 @@ function tlsOf(options: HttpOptions): Pick<HttpSettings, 'tls' | 'tlsFiles'> {
   const { ca, cert, key, passphrase, serverName, caFile, certFile, keyFile } = options;
   const given = Object.entries({ ca, cert, key, passphrase, serverName, caFile, certFile, keyFile });
   const tls: TlsFileOptions = Object.fromEntries(given.filter(([, value]) => value !== undefined));
-  if (caFile === undefined && certFile === undefined && keyFile === undefined)
-    return { tls: checkTls(tls), tlsFiles: undefined };
+  if (!mayChange(tls)) return { tls: checkTls(tls as TlsSettings), tlsFiles: undefined };
   const tlsFiles = new TlsFiles(tls);
   return { tls: tlsFiles.current, tlsFiles };
 }

@@ -1,9 +1,11 @@
+import { ignore } from '../base/cancellation.ts';
 import { createDebug } from '../base/debug.ts';
 import type { PendingWork } from '../base/pending-work.ts';
 import { basicAuthorization } from '../http/checks/credentials.ts';
 import { type CloseOptions, Cluster, type ClusterAttempt, type ClusterCall, HEDGE_AFTER } from '../http/cluster.ts';
 import type { Lane, PipelinedRequest, SendOptions } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
+import type { MemberList } from '../http/failover/followed-members.ts';
 import type { Repeat } from '../http/failover/round.ts';
 import type { MemberHealth, PingOptions } from '../http/ping.ts';
 import type { LockClient } from '../recipe/client.ts';
@@ -53,7 +55,7 @@ export class V2Client implements KeysApi, LockClient {
   constructor(options: V2ClientOptions = {}) {
     this.#settings = checkOptions(options);
     this.lockPrefix = this.#settings.lockPrefix;
-    this.#cluster = new Cluster(this.#settings);
+    this.#cluster = new Cluster(this.#settings, (attempt) => this.#readMembers(attempt));
   }
 
   get clusterId(): string | undefined {
@@ -130,7 +132,7 @@ export class V2Client implements KeysApi, LockClient {
     return this.#call('poll', options, (sending) =>
       longPoll(key, options, (request, poll) => {
         const onHeaders = (head: wire.WireAnswer): void => {
-          this.#checkCluster(head);
+          this.#checkOf(sending)(head);
           poll.onHeaders(head);
         };
         return this.#send({ ...sending, timeout: poll.timeout, onHeaders, lane: laneFor('poll', sending) }, request);
@@ -165,7 +167,7 @@ export class V2Client implements KeysApi, LockClient {
   /** See {@link EtcdClient.ping}. */
   ping(options: PingOptions = {}): Promise<readonly MemberHealth[]> {
     return this.#cluster.ping('v2', options, async (attempt) =>
-      wire.checkLeader(await this.#answer({ ...attempt, onHeaders: this.#checkCluster }, LEADER)),
+      wire.checkLeader(await this.#answer({ ...attempt, onHeaders: this.#checkOf(attempt) }, LEADER)),
     );
   }
 
@@ -180,11 +182,11 @@ export class V2Client implements KeysApi, LockClient {
   #call<T>(repeat: Repeat, options: ClusterCall, attempt: (sending: Sending) => Promise<T>): Promise<T> {
     const { username, password, authorization } = this.#settings;
     if (username === undefined || !password || authorization !== undefined)
-      return this.#cluster.call(repeat, options, (one) => attempt({ ...one, onHeaders: this.#checkCluster }));
+      return this.#cluster.call(repeat, options, (one) => attempt({ ...one, onHeaders: this.#checkOf(one) }));
     return this.#cluster.call(repeat, options, (one) =>
       password.use(one, (text) => {
         const sent = basicAuthorization(username, text);
-        return attempt({ ...one, onHeaders: this.#checkCluster, authorization: sent });
+        return attempt({ ...one, onHeaders: this.#checkOf(one), authorization: sent });
       }),
     );
   }
@@ -210,8 +212,18 @@ export class V2Client implements KeysApi, LockClient {
     return answer;
   }
 
-  /** @throws {EtcdClusterIdChanged} if another cluster is expected */
-  readonly #checkCluster = (head: wire.WireAnswer): void => this.#cluster.checkId(wire.clusterIdOf(head));
+  /** Returns what checks the cluster that answers. */
+  #checkOf({ endpoint }: ClusterAttempt): (head: wire.WireAnswer) => void {
+    return (head) => this.#cluster.checkId(wire.clusterIdOf(head), endpoint);
+  }
+
+  async #readMembers(attempt: ClusterAttempt): Promise<MemberList> {
+    const answer = await this.#answer({ ...attempt, onHeaders: ignore }, wire.encodeInfo('/members'));
+    return {
+      urls: wire.decodeMembers(answer).flatMap(({ clientURLs }) => clientURLs),
+      clusterId: wire.clusterIdOf(answer),
+    };
+  }
 
   async #version(sending: Sending): Promise<wire.Version> {
     return wire.decodeVersion(await this.#answer(sending, VERSION));

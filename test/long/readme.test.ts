@@ -211,7 +211,8 @@ describe('in the README and docs/', () => {
       { file: 'docs/design/tokens.md', language: 'mermaid' },
     ]);
     expect(snippets.length).toBeGreaterThan(2);
-    for (const { code } of shell) expect(code).toMatch(/^(?:(?:npm|(?:npx )?etcd-v2-lock|etcdctl lock) .*\n)+$/);
+    for (const { code } of shell)
+      expect(code).toMatch(/^(?:(?:npm|(?:npx |handle=\$\()?etcd-v2-lock|etcdctl lock) .*\n)+$/);
   });
 
   test('the npm commands install this package, and run scripts that it has', () => {

@@ -93,7 +93,7 @@ test.each([
   [
     'new EtcdClient',
     'allow_reconnect',
-    'the options are endpoints, randomizeEndpoints, srvDomain, srvName, readTimeout, username, password, ca,',
+    'the options are endpoints, randomizeEndpoints, srvDomain, srvName, followMembers, proxyFromEnvironment, readTimeout,',
   ],
   ['client.set', 'prev_exist', 'did you mean "prevExist"?'],
   ['client.get', 'qourum', 'did you mean "quorum"?'],

@@ -11,7 +11,7 @@ const NO_ETCD = Object.fromEntries(
 );
 
 /** Commands that start no process, handle no signal, and end by themselves. */
-const IN_PROCESS = ['ls', 'inspect', 'release', 'prune', 'doctor', 'completion', 'help'];
+const IN_PROCESS = ['ls', 'inspect', 'release', 'renew', 'prune', 'doctor', 'completion', 'help'];
 
 /** Variables that the CLI itself reads. Node reads others when it starts. */
 const OF_THE_CLI = /^(?:ETCD|COLUMNS$)/;

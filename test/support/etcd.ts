@@ -108,10 +108,12 @@ export const RECONFIGURABLE = ['--strict-reconfig-check=false'];
 /**
  * Adds a learner to a running cluster, and waits until it reports that it is one: it gets all writes, but has no vote and serves no
  * requests for locks. Start the cluster with {@link RECONFIGURABLE}.
+ * @param further arguments, such as `--enable-v2`
  */
 export async function startLearner(
   [member]: readonly EtcdMember[],
   program: string | undefined = defaultProgram,
+  further: readonly string[] = [],
 ): Promise<EtcdMember> {
   const [url, peerUrl] = (await freePorts(2)).map((port) => `http://127.0.0.1:${port}`) as [string, string];
   const body = JSON.stringify({ peerURLs: [peerUrl], isLearner: true });
@@ -127,6 +129,7 @@ export async function startLearner(
     `--initial-advertise-peer-urls=${peerUrl}`,
     `--initial-cluster=${members.map(({ name = 'learner', peerURLs }) => `${name}=${peerURLs[0]}`).join(',')}`,
     '--initial-cluster-state=existing',
+    ...further,
   ];
   const learner = new EtcdMember({ url, peerUrl, dataDir, program, args });
   await until(

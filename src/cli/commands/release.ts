@@ -5,6 +5,7 @@ import { holdersAmong } from '../../recipe/rules.ts';
 import { type LockQueue, lastPart, type ParsedEntry, type Removal } from '../../recipe/survey.ts';
 import { position } from '../arguments.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
+import { entryOf, HANDLE_FLAG, type OpenHandle, withHandle } from '../handles/with-handle.ts';
 import { ASKING, explain } from '../help.ts';
 import { ABOUT_PYTHON_ETCD, describe, entryJson, ownerOf } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
@@ -29,6 +30,10 @@ end, unless it has an identity. A wait of python-etcd or of the class Lock fails
 
 ${ABOUT_PYTHON_ETCD}
 
+With --handle, "release" ends a hold that "acquire" has begun: it needs no name and no --force. It removes the entry of the
+handle and no other. If that has expired, or was removed, it says so and exits with 1. With a handle of --api both, it
+removes the entry in each store.
+
 After "release", --key selects the entry. To name the file of the private key, use --key-file, or put --key before
 "release".`;
 
@@ -36,6 +41,7 @@ interface ReleaseOptions {
   readonly uuid?: string;
   readonly entryKey?: string;
   readonly position?: number;
+  readonly handle?: string;
   readonly force?: boolean;
   readonly json?: boolean;
 }
@@ -47,19 +53,25 @@ export function releaseCommand(): Command {
   entryKey.attributeName = () => 'entryKey';
   const command = new Command('release')
     .description('Remove one entry from the queue of a lock.')
-    .argument('<name>', 'name of the lock')
+    .argument('[name]', 'name of the lock; not with --handle')
     .addOption(
       new Option('--uuid <uuid>', 'uuid of the entry, or its beginning or end').conflicts(['entryKey', 'position']),
     )
     .addOption(entryKey.conflicts('position'))
     .addOption(new Option('--position <number>', 'position of the entry in the queue, from 1').argParser(position))
+    .addOption(new Option(...HANDLE_FLAG).conflicts(['uuid', 'entryKey', 'position', 'force']))
     .option(
       '--force',
       'remove the entry even if it holds the lock: its holder and the next one may then work at the same time',
     )
     .option(...JSON_FLAG)
     .addHelpText('after', ABOUT)
-    .action(withClient((client, command) => release(client, command.args[0] ?? '', command.opts())));
+    .action(async (name: string | undefined, options: ReleaseOptions) => {
+      if (options.handle === undefined && name === undefined) command.error("error: missing required argument 'name'");
+      if (options.handle === undefined) return bySelection(name, options, command);
+      if (name !== undefined) command.error('error: --handle has the name of the lock: give no other');
+      return withHandle(command, (open) => releaseHandle(open, options));
+    });
   return explain(command, {
     exitReasons: ['no', ...ASKING],
     meanings: { no: 'entry not removed' },
@@ -69,6 +81,18 @@ export function releaseCommand(): Command {
       ['etcd-v2-lock release backup --uuid 9c2e… --force', 'release the lock of a holder that has crashed'],
     ],
   });
+}
+
+const bySelection = withClient((client, command) => release(client, command.args[0] ?? '', command.opts()));
+
+async function releaseHandle(open: OpenHandle, options: ReleaseOptions): Promise<number> {
+  const { handle, api, client } = open;
+  const { queue, index } = await client.surveyor.lock(handle.name);
+  const entry = entryOf(open, queue);
+  if (!entry)
+    return refuse(`${handle.name} was not held on ${api} with this handle: its entry has expired, or was removed.`);
+  if (options.json) printJson(entryJson(entry, index));
+  return report(await client.surveyor.remove(entry), entry, options);
 }
 
 async function release(client: EtcdClient, name: string, options: ReleaseOptions): Promise<number> {

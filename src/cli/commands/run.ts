@@ -1,16 +1,25 @@
 import { type Command, Option } from 'commander';
 import { ignore } from '../../base/cancellation.ts';
 import type { EtcdClient } from '../../client.ts';
-import { EtcdLockTimeout } from '../../errors.ts';
 import { LockManager } from '../../manager/manager.ts';
 import type { TickJob, WaitLimits } from '../../manager/once/attempt.ts';
 import { type Schedule, scheduleOf } from '../../manager/once/schedule.ts';
 import { checkRequest, type HoldOptions } from '../../manager/options.ts';
-import { exitCode, number } from '../arguments.ts';
+import { number } from '../arguments.ts';
 import { clientOptions } from '../connection.ts';
-import { CliError, checked, ExitCode } from '../exit-codes.ts';
+import { asConflict, checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, addDetails, explain } from '../help.ts';
-import { IDENTITY_FLAG, LABEL_FLAG, quietOption, TTL_FLAG, VERBOSE_FLAG } from '../job/options.ts';
+import {
+  conflictExitCodeOption,
+  IDENTITY_FLAG,
+  ifAvailableOption,
+  LABEL_FLAG,
+  limitOption,
+  quietOption,
+  SHARED_FLAG,
+  TTL_FLAG,
+  VERBOSE_FLAG,
+} from '../job/options.ts';
 import { RunningCommand } from '../job/running-command.ts';
 import { environmentOfTick, runCurrentTick, takenText } from '../job/tick.ts';
 import { byHolding, type RunContext, releasing, runUnderLock, verbosityOf } from '../job/under-lock.ts';
@@ -115,15 +124,8 @@ export function runCommand(): Command {
     )
     .argument('<name>', 'name of the lock')
     .argument('<command...>', 'command to run, without a shell')
-    .option('--shared', 'hold the lock together with others that use --shared')
-    .addOption(
-      new Option(
-        '-n, --limit <count>',
-        'maximum number of holders, from 1 to 1000. All clients that use --limit must give the same number. A client with neither --limit nor --shared holds the lock alone',
-      )
-        .argParser(number)
-        .conflicts('shared'),
-    )
+    .option(...SHARED_FLAG)
+    .addOption(limitOption())
     .option(...TTL_FLAG)
     .option(
       '--timeout <seconds>',
@@ -131,7 +133,7 @@ export function runCommand(): Command {
       number,
       0,
     )
-    .addOption(new Option('--if-available', 'do not wait: exit if the lock is taken').conflicts('timeout'))
+    .addOption(ifAvailableOption())
     .option(...IDENTITY_FLAG)
     .option(
       '--hold-at-least <seconds>',
@@ -148,10 +150,10 @@ export function runCommand(): Command {
     .option('--time-zone <zone>', 'time zone of the cron expression of --once, such as Europe/Berlin (default: UTC)')
     .option('--max-hold <seconds>', 'stop the command when the lock has been held this long; 0: no limit', number, 0)
     .option(...LABEL_FLAG)
-    .option(
-      '-E, --conflict-exit-code <number>',
-      'exit code if the lock is taken, the tick has already been begun, or the timeout passes while another holds the lock',
-      exitCode,
+    .addOption(
+      conflictExitCodeOption(
+        'the lock is taken, the tick has already been begun, or the timeout passes while another holds the lock',
+      ),
     )
     .option(...VERBOSE_FLAG)
     .addOption(quietOption())
@@ -214,10 +216,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
       notRun(`lock ${name} is taken`, flags, ExitCode.no)
     );
   } catch (error) {
-    // Not in an outage: cron must not treat a job as done if no host could run it.
-    const isConflict = error instanceof EtcdLockTimeout && error.reason === 'held';
-    if (conflictExitCode === undefined || !isConflict) throw error;
-    throw new CliError(error.message, conflictExitCode, { cause: error });
+    throw asConflict(error, conflictExitCode);
   }
 }
 

@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import { number } from '../arguments.ts';
+import { exitCode, number } from '../arguments.ts';
 
 /** The `--ttl` option of the commands that run another command under a lock. */
 export const TTL_FLAG = [
@@ -18,6 +18,23 @@ export const LABEL_FLAG = [
   '--label <text>',
   'label that shows people who holds or waits; it never affects the order. Empty: none (default: host name and process ID)',
 ] as const;
+
+export const SHARED_FLAG = ['--shared', 'hold the lock together with others that use --shared'] as const;
+
+export const limitOption = (): Option =>
+  new Option(
+    '-n, --limit <count>',
+    'maximum number of holders, from 1 to 1000. All clients that use --limit must give the same number. A client with neither --limit nor --shared holds the lock alone',
+  )
+    .argParser(number)
+    .conflicts('shared');
+
+export const ifAvailableOption = (): Option =>
+  new Option('--if-available', 'do not wait: exit if the lock is taken').conflicts('timeout');
+
+/** @param when in which cases, for the help */
+export const conflictExitCodeOption = (when: string): Option =>
+  new Option('-E, --conflict-exit-code <number>', `exit code if ${when}`).argParser(exitCode);
 
 export const VERBOSE_FLAG = ['-v, --verbose', 'print each step on stderr'] as const;
 

@@ -87,7 +87,7 @@ function socketOf(endpoint: string, shown: string): string {
 }
 
 /** Removes parts that may be a password: the text before an @, a port that is not a number, a query or fragment about credentials. */
-const withoutCredentials = (endpoint: string): string =>
+export const withoutCredentials = (endpoint: string): string =>
   endpoint
     .replace(/^.*@/s, '…@')
     .replace(/(?<!\[[^\]]*):(?!\/\/|\d*(?:[/?#]|$)).*$/s, ':…')

@@ -22,8 +22,8 @@ const LOOK_UP_WAIT = 500;
 const FIRST_GAP = 250;
 
 /**
- * The members of one cluster. Stays with a member while it answers and fails over to the next one. Drops a member only when DNS no
- * longer names it.
+ * The members of one cluster. Stays with a member while it answers and fails over to the next one. Drops a member only when neither DNS
+ * nor the member list names it any longer.
  */
 export class Endpoints {
   readonly rateLimit = new RateLimit();
@@ -60,7 +60,18 @@ export class Endpoints {
     return members.list;
   }
 
-  /** Whether only one member is known, and DNS cannot name others. */
+  /** URLs of the members that the client was given, or that SRV records name. */
+  get given(): readonly string[] {
+    return this.#directory.given;
+  }
+
+  /** Uses these members, too, in place of those that were learned before. They must belong to the cluster. */
+  async learn(urls: readonly string[], clusterId: string | undefined): Promise<void> {
+    this.#directory.learned = { urls, clusterId };
+    if (this.#members) await this.#replace(this.#members);
+  }
+
+  /** Whether only one member is known, and neither DNS nor the member list can name others. */
   get isOneMember(): boolean {
     return this.#directory.isFixed && this.#settings.endpoints?.length === 1;
   }
@@ -118,9 +129,9 @@ export class Endpoints {
     const before = this.#endpoints;
     this.#endpoints = new Map();
     for (const location of locations) {
-      const { url, addresses } = location;
+      const { url, addresses, clusterId } = location;
       const key = keyOf(location);
-      this.#endpoints.set(key, before.get(key) ?? new Endpoint(url, this.#settings, addresses));
+      this.#endpoints.set(key, before.get(key) ?? new Endpoint(url, this.#settings, { addresses, clusterId }));
     }
     const list = [...this.#endpoints.values()];
     for (const endpoint of before.values()) if (!list.includes(endpoint)) this.#retired.add(endpoint);

@@ -4,10 +4,19 @@ import { detached } from '../../base/async-context.ts';
 import { show } from '../../base/checks.ts';
 import { errorText } from '../../base/error-text.ts';
 import { printable } from '../../base/printable.ts';
-import { checkTls, type TlsSettings } from './settings.ts';
+import { checkTls, type Pem, type TlsSettings } from './settings.ts';
 
-/** TLS settings that may be in files, which are read again when they change. */
-export interface TlsFileOptions extends TlsSettings {
+/** TLS settings that may change: texts, files, or functions that return texts. */
+export interface TlsFileOptions extends Omit<TlsSettings, 'ca' | 'cert' | 'key'> {
+  /**
+   * Certificate authorities to trust instead of Node's defaults. Certificates are always verified. A function is called by the constructor
+   * and then twice a second, so let it return what you have in memory; what changes is used as with `caFile`.
+   */
+  readonly ca?: Pem | (() => Pem);
+  /** Client certificate; requires `key`. A function: see `ca`. */
+  readonly cert?: Pem | (() => Pem);
+  /** Private key of the client certificate; requires `cert`. A function: see `ca`. */
+  readonly key?: Pem | (() => Pem);
   /**
    * Path of a file with `ca`. When this file, `certFile` or `keyFile` changes, also as a symbolic link, new connections use it within half a
    * second, and no later request uses an earlier connection. If the new files cannot be used, the client emits a warning with the code
@@ -22,14 +31,34 @@ export interface TlsFileOptions extends TlsSettings {
 
 const OPTION_OF = { caFile: 'ca', certFile: 'cert', keyFile: 'key' } as const;
 
-type Texts = Partial<Record<'ca' | 'cert' | 'key', string>>;
+type TextOption = (typeof OPTION_OF)[keyof typeof OPTION_OF];
+type Texts = Partial<Record<TextOption, Pem>>;
+
+/** Where one of the settings comes from. */
+interface Source {
+  readonly option: TextOption;
+  /** For messages. */
+  readonly name: string;
+  /** @throws {RangeError} if it cannot be read */
+  readNow(): Pem;
+  read(): Promise<Pem>;
+  /** Returns a text that differs after a change. */
+  print(): Promise<string>;
+}
 
 /** Milliseconds between two looks at the files. Watching them would miss the change of a link to their directory. */
 const LOOK_EVERY = 500;
 
-/** The TLS settings in files, as of the last change that can be used. Looks at the files while somebody listens for changes. */
+/** Whether one of the settings may change. */
+export const mayChange = ({ ca, cert, key, caFile, certFile, keyFile }: TlsFileOptions): boolean =>
+  [caFile, certFile, keyFile].some((path) => path !== undefined) ||
+  [ca, cert, key].some((source) => typeof source === 'function');
+
+/**
+ * The TLS settings in files and from functions, as of the last change that can be used. Looks at them while somebody listens for changes.
+ */
 export class TlsFiles {
-  readonly #paths: readonly (readonly ['ca' | 'cert' | 'key', string])[];
+  readonly #sources: readonly Source[];
   readonly #others: TlsSettings;
   readonly #listeners = new Set<() => void>();
   #current: TlsSettings;
@@ -44,15 +73,23 @@ export class TlsFiles {
    * @throws {TypeError | RangeError} if one of them cannot be read, or the settings are invalid; the message never shows a private key
    */
   constructor({ caFile, certFile, keyFile, ...others }: TlsFileOptions) {
-    this.#paths = Object.entries({ caFile, certFile, keyFile }).flatMap(([name, path]) => {
+    const { ca, cert, key, ...rest } = others;
+    const given = { ca, cert, key };
+    const files = Object.entries({ caFile, certFile, keyFile }).flatMap(([name, path]) => {
       if (path === undefined) return [];
       const option = OPTION_OF[name as keyof typeof OPTION_OF];
-      if (others[option] !== undefined) throw new TypeError(`${option} and ${name} cannot be used together`);
+      if (given[option] !== undefined) throw new TypeError(`${option} and ${name} cannot be used together`);
       if (typeof path !== 'string' || path === '') throw new TypeError(`${name} must be a path, got ${show(path)}`);
-      return [[option, path] as const];
+      return [fileSource(option, path)];
     });
-    this.#others = others;
-    this.#current = this.#checked(Object.fromEntries(this.#paths.map(([option, path]) => [option, textOf(path)])));
+    const functions = (['ca', 'cert', 'key'] as const).flatMap((option) => {
+      const source = given[option];
+      return typeof source === 'function' ? [functionSource(option, source as () => Pem)] : [];
+    });
+    const texts = Object.entries(given).filter(([, pem]) => pem !== undefined && typeof pem !== 'function');
+    this.#sources = [...files, ...functions];
+    this.#others = { ...rest, ...Object.fromEntries(texts) };
+    this.#current = this.#checked(Object.fromEntries(this.#sources.map(({ option, readNow }) => [option, readNow()])));
   }
 
   get current(): TlsSettings {
@@ -87,10 +124,10 @@ export class TlsFiles {
 
   /** @param now whether to report a failure at once, and not when it is there for the second time: files change one by one */
   async #look(now: boolean): Promise<void> {
-    const print = (await Promise.all(this.#paths.map(([, path]) => printOf(path)))).join();
+    const print = (await Promise.all(this.#sources.map((source) => source.print()))).join();
     if (print === this.#used || print === this.#reported) return;
     try {
-      const texts = this.#paths.map(async ([option, path]) => [option, await readFile(path, 'utf8')] as const);
+      const texts = this.#sources.map(async ({ option, read }) => [option, await read()] as const);
       const next = this.#checked(Object.fromEntries(await Promise.all(texts)));
       const isChanged = JSON.stringify(next) !== JSON.stringify(this.#current);
       [this.#used, this.#failed, this.#reported] = [print, '', ''];
@@ -114,13 +151,34 @@ export class TlsFiles {
     try {
       return checkTls({ ...this.#others, ...texts });
     } catch (error) {
-      if (!(error instanceof RangeError) || this.#paths.length === 0) throw error;
-      const names = this.#paths.map(([, path]) => show(path)).join(', ');
+      if (!(error instanceof RangeError) || this.#sources.length === 0) throw error;
+      const names = this.#sources.map(({ name }) => name).join(', ');
       throw new RangeError(
         `${names}: ${error.message.replace(/ as PEM text \(not the paths? of (a file|files)\)/, '')}`,
       );
     }
   }
+}
+
+const fileSource = (option: TextOption, path: string): Source => ({
+  option,
+  name: show(path),
+  readNow: () => textOf(path),
+  read: () => readFile(path, 'utf8'),
+  print: () => printOf(path),
+});
+
+function functionSource(option: TextOption, call: () => Pem): Source {
+  const readNow = (): Pem => {
+    try {
+      return call();
+    } catch (error) {
+      throw new RangeError(`the function ${option} threw: ${errorText(error)}`, { cause: error });
+    }
+  };
+  const read = async (): Promise<Pem> => readNow();
+  const print = (): Promise<string> => read().then(String, errorText);
+  return { option, name: `the function ${option}`, readNow, read, print };
 }
 
 function textOf(path: string): string {

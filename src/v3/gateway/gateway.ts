@@ -8,14 +8,16 @@ import {
   EtcdUnusableAnswer,
 } from '../../errors.ts';
 import { type CloseOptions, Cluster, type ClusterAttempt, type ClusterCall } from '../../http/cluster.ts';
+import type { Endpoint } from '../../http/endpoint.ts';
+import type { MemberList } from '../../http/failover/followed-members.ts';
 import type { Repeat } from '../../http/failover/round.ts';
 import type { HttpSettings } from '../../http/options.ts';
 import type { MemberHealth, PingOptions } from '../../http/ping.ts';
 import { AskedOnce } from './asked-once.ts';
 import { AUTHENTICATE, decodeToken, refused, type Token } from './authentication.ts';
-import { TokenRefused } from './errors.ts';
+import { decodeBody, TokenRefused } from './errors.ts';
 import { type AskedMember, answerTo, GatewayMember, requestOf } from './member.ts';
-import type { Header } from './messages.ts';
+import { Fields, type Header } from './messages.ts';
 import { gatewayPrefix, VERSION } from './version.ts';
 
 export type { AskedMember, GatewayAnswer } from './member.ts';
@@ -40,7 +42,7 @@ export class GatewayClient {
 
   constructor(settings: HttpSettings) {
     this.#settings = settings;
-    this.#cluster = new Cluster(settings);
+    this.#cluster = new Cluster(settings, readMembers);
   }
 
   /** Id of the cluster that answered last; undefined before the first answer. */
@@ -102,7 +104,8 @@ export class GatewayClient {
     for (let logIns = 0; ; logIns += 1) {
       const token = this.#tokens.known(endpoint) ?? (await this.#token(one, prefix));
       try {
-        return await attempt(new GatewayMember(one, { prefix, token, username, checkCluster: this.#checkCluster }));
+        const checkCluster = (header: Header): void => this.#checkCluster(header, endpoint);
+        return await attempt(new GatewayMember(one, { prefix, token, username, checkCluster }));
       } catch (error) {
         // The member may now run another version, with another path prefix.
         if (error instanceof EtcdUnusableAnswer && error.httpStatus === 404) this.#prefixes.forget(endpoint, prefix);
@@ -141,8 +144,20 @@ export class GatewayClient {
   }
 
   /** @throws {EtcdClusterIdChanged | EtcdUnusableAnswer} if the cluster id is not the expected one, or absent */
-  readonly #checkCluster = ({ clusterId }: Header): void => {
+  #checkCluster({ clusterId }: Header, endpoint: Endpoint): void {
     if (clusterId === undefined) throw new EtcdUnusableAnswer('the answer has no cluster id', { outcomeUnknown: true });
-    this.#cluster.checkId(clusterId);
-  };
+    this.#cluster.checkId(clusterId, endpoint);
+  }
+}
+
+/** Reads the member list from one member. Needs no token. */
+async function readMembers(one: ClusterAttempt): Promise<MemberList> {
+  const prefix = gatewayPrefix(await answerTo(one, VERSION));
+  const answer = await answerTo(one, requestOf(`${prefix}/cluster/member/list`, '{}', NO_TOKEN));
+  const list = new Fields(answer, decodeBody(answer));
+  // A learner serves no locks.
+  const members = list.list('members').filter((member) => !member.flag('isLearner'));
+  const urls = members.flatMap((member) => member.texts('clientURLs'));
+  // The answer has no revision.
+  return { urls, clusterId: list.message('header').unsigned('cluster_id').toString(16) };
 }

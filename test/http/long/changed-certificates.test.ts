@@ -1,12 +1,15 @@
 // Certificates in files that are replaced while holders and waiters are at work.
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type { TLSSocket } from 'node:tls';
+import { connect, type TLSSocket } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ignore } from '../../../src/base/cancellation.ts';
 import { EtcdClient, type EtcdClientOptions, EtcdTlsFailed, LockManager } from '../../../src/index.ts';
+import { Bridge } from '../../../src/server/bridge/bridge.ts';
 import { type Authority, type Identity, makeAuthority } from '../../support/certificates.ts';
 import { freshName, rejection } from '../../support/locks.ts';
 import { useTlsEtcd } from '../../support/secured-etcd.ts';
@@ -45,6 +48,16 @@ function useLocks(options: EtcdClientOptions, ttl = 9): LockManager {
   const client = new EtcdClient(options);
   onTestFinished(() => client.close({ timeout: 0 }).catch(ignore));
   return new LockManager(client, { ttl });
+}
+
+/** The serial number of the certificate that a server shows to a new connection. */
+async function serialOf(url: string): Promise<string> {
+  const { hostname: host, port } = new URL(url);
+  const socket = connect({ host, port: Number(port), ca: authority.ca });
+  await once(socket, 'secureConnect');
+  const { serialNumber } = socket.getPeerCertificate();
+  socket.destroy();
+  return serialNumber;
 }
 
 function useWarnings(): string[] {
@@ -89,45 +102,73 @@ async function useWitness(clients: Authority, target: string) {
   return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
 }
 
+/** Requests for locks, one after another, until they are stopped. */
+function useLoad(locks: LockManager) {
+  const load = { on: true, done: 0 };
+  const working = Array.from({ length: WORKERS }, async () => {
+    while (load.on) {
+      await locks.request(freshName(), () => undefined);
+      load.done += 1;
+    }
+  });
+  const stop = async (): Promise<void> => {
+    load.on = false;
+    await Promise.all(working);
+  };
+  return { load, stop };
+}
+
+/**
+ * Replaces a certificate ten times. Checks that requests succeed after each change, and that once the new certificate is in use, no later
+ * request comes with an earlier one.
+ */
+async function replaceTenTimes(
+  replace: () => Promise<void> | void,
+  { seen }: { readonly seen: readonly string[] },
+  load: { readonly done: number },
+): Promise<void> {
+  /** Resolves when each worker has begun a request since this call, and has ended it. */
+  const everyoneWorks = async (): Promise<void> => {
+    const from = load.done;
+    await until(
+      () => load.done,
+      (done) => done >= from + 2 * WORKERS,
+    );
+  };
+  for (let i = 0; i < 10; i += 1) {
+    const before = new Set(seen);
+    await replace();
+    await until(
+      () => seen.at(-1),
+      (serial) => serial !== undefined && !before.has(serial),
+    );
+    await everyoneWorks();
+    const from = seen.length;
+    await everyoneWorks();
+    expect(seen.slice(from).filter((serial) => before.has(serial))).toEqual([]);
+  }
+  expect(new Set(seen).size).toBe(11);
+}
+
+async function expectHeld(holds: readonly Awaited<ReturnType<typeof useHold>>[]): Promise<void> {
+  for (const held of holds) held.assertHeld();
+  expect(await Promise.all(holds.map((held) => held.release()))).toEqual(holds.map(() => true));
+}
+
+const useHold = (locks: LockManager) => locks.acquire(freshName());
+const useHolds = (locks: LockManager) => Promise.all(Array.from({ length: 5 }, () => useHold(locks)));
+
 describe.each(['v2', 'v3', 'both'] as const)('with api %s', (api) => {
   test('ten certificates replaced under load cost no hold, and once the new one is in use, no later request has an old one', async () => {
     const { etcd } = await useTlsEtcd(authority.issue(), authority);
     const { url, seen } = await useWitness(authority, etcd.url);
     const { options, replace } = useSecret(authority.ca, authority.issue());
     const locks = useLocks({ api, endpoints: url, ...options }, 9);
-    const holds = await Promise.all(Array.from({ length: 5 }, () => locks.acquire(freshName())));
-    const load = { on: true, done: 0 };
-    const working = Array.from({ length: WORKERS }, async () => {
-      while (load.on) {
-        await locks.request(freshName(), () => undefined);
-        load.done += 1;
-      }
-    });
-    /** Resolves when each worker has begun a request since this call, and has ended it. */
-    const everyoneWorks = async (): Promise<void> => {
-      const from = load.done;
-      await until(
-        () => load.done,
-        (done) => done >= from + 2 * WORKERS,
-      );
-    };
-    for (let i = 0; i < 10; i += 1) {
-      const before = new Set(seen);
-      replace(authority.issue());
-      await until(
-        () => seen.at(-1),
-        (serial) => serial !== undefined && !before.has(serial),
-      );
-      await everyoneWorks();
-      const from = seen.length;
-      await everyoneWorks();
-      expect(seen.slice(from).filter((serial) => before.has(serial))).toEqual([]);
-    }
-    load.on = false;
-    await Promise.all(working);
-    for (const held of holds) held.assertHeld();
-    expect(await Promise.all(holds.map((held) => held.release()))).toEqual(holds.map(() => true));
-    expect(new Set(seen).size).toBe(11);
+    const holds = await useHolds(locks);
+    const { load, stop } = useLoad(locks);
+    await replaceTenTimes(() => replace(authority.issue()), { seen }, load);
+    await stop();
+    await expectHeld(holds);
   });
 
   test('a certificate of another authority is refused by etcd, and a hold survives until the right one is back', async () => {
@@ -153,6 +194,83 @@ describe.each(['v2', 'v3', 'both'] as const)('with api %s', (api) => {
     held.assertHeld();
     expect(await held.release()).toBe(true);
   });
+});
+
+test.each(['v3', 'both'] as const)(
+  'ten certificates of a bridge to etcd, and ten for its clients, cost no hold on %s of its clients',
+  async (api) => {
+    const { etcd } = await useTlsEtcd(authority.issue(), authority);
+    const { url, seen } = await useWitness(authority, etcd.url);
+    const toEtcd = useSecret(authority.ca, authority.issue());
+    const own = useSecret(authority.ca, authority.issue());
+    const { certFile, keyFile } = own.options;
+    const bridge = await Bridge.start({ api, endpoints: url, ...toEtcd.options, tls: { certFile, keyFile } });
+    onTestFinished(() => bridge.stop());
+    const locks = useLocks({ endpoints: bridge.url, caFile: own.options.caFile }, 9);
+    const holds = await useHolds(locks);
+    const { load, stop } = useLoad(locks);
+    const shown = new Set<string>();
+    await replaceTenTimes(
+      async () => {
+        const before = await serialOf(bridge.url);
+        shown.add(before);
+        const next = authority.issue();
+        own.replace(next);
+        toEtcd.replace(authority.issue());
+        await until(
+          () => serialOf(bridge.url),
+          (serial) => serial === new X509Certificate(next.cert).serialNumber,
+        );
+      },
+      { seen },
+      load,
+    );
+    await stop();
+    await expectHeld(holds);
+    expect(shown.size).toBe(10);
+  },
+);
+
+test('functions that return other certificates replace them, and one that fails keeps the old ones and causes a warning', async () => {
+  const { etcd } = await useTlsEtcd(authority.issue(), authority);
+  const { url, seen } = await useWitness(authority, etcd.url);
+  const warnings = useWarnings();
+  let current = authority.issue();
+  let isBroken = false;
+  const locks = useLocks({
+    endpoints: url,
+    ca: authority.ca,
+    cert: () => {
+      if (isBroken) throw new Error('the store of certificates is down');
+      return current.cert;
+    },
+    key: () => current.key,
+  });
+  const held = await useHold(locks);
+  const { load, stop } = useLoad(locks);
+  await replaceTenTimes(
+    () => {
+      current = authority.issue();
+    },
+    { seen },
+    load,
+  );
+  isBroken = true;
+  await until(
+    () => warnings.length,
+    (count) => count === 1,
+  );
+  expect(warnings[0]).toContain('the function cert threw: the store of certificates is down');
+  await stop();
+  expect(await locks.request(freshName(), () => 'held')).toBe('held');
+  await expectHeld([held]);
+  expect(() => new EtcdClient({ cert: () => 'no PEM', key: () => current.key })).toThrow(
+    'the function cert, the function key: cert and key must be a pair',
+  );
+  const cert = (): string => {
+    throw new Error('not yet');
+  };
+  expect(() => new EtcdClient({ cert, key: current.key })).toThrow('the function cert threw: not yet');
 });
 
 test('a broken file keeps the old certificate and causes one warning, and the next good one is used', async () => {

@@ -3,6 +3,7 @@ import type { LookupFunction } from 'node:net';
 import type {
   connectorOf as realConnectorOf,
   openTransport as realOpenTransport,
+  requestTunnel as realRequestTunnel,
 } from '../../../src/http/transport.ts';
 import type { Network } from '../network/network.ts';
 import { SimulatedTransport } from '../network/transport.ts';
@@ -24,3 +25,6 @@ export const connectorOf: typeof realConnectorOf =
     };
     return network.connect(find, timeout ?? 0, callback as unknown as Parameters<Network['connect']>[2]);
   };
+
+/** Simulated clients use no proxy. */
+export const requestTunnel: typeof realRequestTunnel = () => Promise.reject(new Error('no proxy'));

@@ -1,6 +1,6 @@
 /** Where a command listens, and with which certificates: its flags, and what they mean. */
 import type { Command } from 'commander';
-import type { TlsFileOptions } from '../../../http/tls/files.ts';
+import type { BridgeTls } from '../../../server/bridge/options.ts';
 import type { ListeningOptions } from '../../../server/listening.ts';
 import { UsageError } from '../../exit-codes.ts';
 import { pemFile, readFirstLine } from '../../files.ts';
@@ -27,7 +27,7 @@ export function tlsOf({
   listenKey,
   listenKeyPassphraseFile: file,
   listenCa,
-}: TlsFlags): TlsFileOptions | undefined {
+}: TlsFlags): BridgeTls | undefined {
   if (file !== undefined && listenKey === undefined)
     throw new UsageError('--listen-key-passphrase-file requires --listen-key');
   if (listenCert === undefined || listenKey === undefined) {
