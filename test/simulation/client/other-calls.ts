@@ -176,20 +176,20 @@ export const OTHER_CALLS: Readonly<
   },
 };
 
-/** Takes over a Lock of a process that was killed, by its uuid, and uses it. */
+/** Takes over a Lock of a process that was killed, by its uuid, and uses it. Resolves to whether it was acquired. */
 export async function takeOver(
   around: Surroundings,
   { name, uuid, timeout }: { readonly name: string; readonly uuid: string; readonly timeout: number },
-): Promise<void> {
+): Promise<boolean> {
   const lock = around.newLock(name, chance(0.5) ? uuid : undefined);
   if (lock.uuid !== uuid) {
     let isThere = false;
     await around.settle(`Lock.setUuid ${name}, of the process before`, 0, async () => {
       isThere = await lock.setUuid(uuid).then(() => true, ignoreExpired);
     });
-    if (!isThere) return;
+    if (!isThere) return false;
   }
-  await hold(around, lock, timeout, { isTakenOver: true });
+  return hold(around, lock, timeout, { isTakenOver: true });
 }
 
 /** The entry may have expired in between. */
@@ -203,13 +203,13 @@ function ignoreHeld(error: unknown): void {
   if (!(error instanceof EtcdLockHeld)) throw error;
 }
 
-/** Waits for a lock, holds it for some time, and releases it. */
+/** Waits for a lock, holds it for some time, and releases it. Resolves to whether it was acquired. */
 async function hold(
   { settle, sleep, report, ttl }: Surroundings,
   lock: Lock,
   timeout: number,
   { lockTtl = ttl, ...terms }: { readonly lockTtl?: number } & Pick<Claim, 'isTakenOver'> = {},
-): Promise<void> {
+): Promise<boolean> {
   const { name } = lock;
   let hasEntry = false;
   await settle(`Lock.acquire ${name}`, timeout, async ({ settled }) => {
@@ -227,4 +227,5 @@ async function hold(
     }
   });
   if (hasEntry) await settle(`Lock.release ${name}`, 0, () => lock.release());
+  return hasEntry;
 }

@@ -136,7 +136,9 @@ export class Program {
     const left = [...disk].map(([uuid, name]) =>
       this.#withLock(async () => {
         const uuids = new Set([uuid]);
-        await takeOver(this.#surroundings(uuids), { name, uuid, timeout: pick(TIMEOUTS) });
+        const isAcquired = await takeOver(this.#surroundings(uuids), { name, uuid, timeout: pick(TIMEOUTS) });
+        // If etcd was down, the entry of the killed process stays until its TTL has passed.
+        if (!isAcquired) this.uuids.delete(uuid);
         for (const one of uuids) this.#drop(one, client.ttl + 3);
       }),
     );
