@@ -15,6 +15,7 @@ test('the defaults are the etcd on this host and the usual prefixes', () => {
   expect(checkOptions({})).toEqual({
     endpoints: ['http://127.0.0.1:2379'],
     randomizeEndpoints: true,
+    followMembers: false,
     srvDomain: undefined,
     srvName: undefined,
     lockPrefix: '/_locks',
