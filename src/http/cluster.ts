@@ -127,7 +127,8 @@ export class Cluster {
    */
   checkId(id: string | undefined, { clusterId, url }: Endpoint): void {
     const { expectedClusterId } = this.#settings;
-    if (clusterId !== undefined && id !== clusterId)
+    // Some answers have no id, such as that to /version.
+    if (clusterId !== undefined && id !== undefined && id !== clusterId)
       throw new EtcdConnectionFailed(`${url} was a member of cluster ${clusterId}, but cluster ${id} answered`);
     if (id !== undefined && expectedClusterId !== undefined && id !== expectedClusterId)
       throw new EtcdClusterIdChanged(`expected cluster ${expectedClusterId}, but cluster ${id} answered`, {

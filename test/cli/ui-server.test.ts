@@ -8,6 +8,7 @@ import { TlsFiles } from '../../src/http/tls/files.ts';
 import { formatRecord } from '../../src/manager/once/record.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { RawConnection } from '../support/raw-connection.ts';
+import { read } from '../support/readme.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { ask, entryOf, follow, remove, type Ui, useUi, write } from '../support/ui.ts';
 import { until } from '../support/until.ts';
@@ -79,6 +80,19 @@ describe('the server of the page refuses', () => {
     expect((await follow(`${url}/api/events`)).answer.statusCode).toBe(200);
   });
 
+  test('viewers behind another request on their connection, which could not be seen to leave', async () => {
+    const { url, viewers } = await useUi();
+    const connection = await RawConnection.open(url);
+    const get = `GET /api/events HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`;
+    connection.socket.write(get.repeat(120));
+    await until(
+      () => connection.text,
+      (text) => text.includes('event: snapshot'),
+    );
+    expect((await ask(`${url}/api/locks`)).status).toBe(200);
+    expect(viewers.count).toBe(1);
+  });
+
   test('headers without end', async () => {
     const { url } = await useUi();
     const connection = await RawConnection.open(url);
@@ -107,7 +121,7 @@ describe('the server of the page allows', () => {
     const { status, headers } = await ask(`${url}/?token=${TOKEN}`);
     expect([status, headers.location]).toEqual([303, './']);
     const [cookie = ''] = headers['set-cookie'] ?? [];
-    expect(cookie).toMatch(/^etcd-v2-lock-ui=[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Strict$/);
+    expect(cookie).toMatch(/^etcd-v2-lock-ui=[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Lax$/);
     expect(cookie).not.toContain(TOKEN);
     const own = { cookie: `other=1; ${cookie.split(';')[0]}` };
     for (const path of ['/', '/page.js', '/api/locks']) expect((await ask(`${url}${path}`, own)).status).toBe(200);
@@ -345,4 +359,19 @@ test('fifty viewers get the same bytes, encoded once', async () => {
     () => ui.viewers.count,
     (count) => count === 0,
   );
+});
+
+test('/api/locks answers with the fields that docs/ui.md shows', async () => {
+  const ui = await useUi();
+  write(ui, entryOf('jobs/nightly-report', 5, 'uuid@web-1%3A17', 20));
+  const [, shown = ''] = /```json\n(.*?)```/s.exec(read('docs/ui.md')) ?? [];
+  const fieldsOf = (json: string): string[] => {
+    const fields: string[] = [];
+    JSON.parse(json, (name, value) => {
+      fields.push(name);
+      return value;
+    });
+    return [...new Set(fields)].sort();
+  };
+  expect(fieldsOf((await ask(`${ui.url}/api/locks`)).body)).toEqual(fieldsOf(shown));
 });

@@ -101,7 +101,7 @@ async function acquire(client: EtcdClient, command: Command): Promise<number> {
       if (!quiet) remark(`lock ${name} is taken`);
       return conflictExitCode ?? ExitCode.no;
     } catch (error) {
-      if (signal.aborted) return ExitCode.ok;
+      if (signal.aborted && !(error instanceof CliError)) return ExitCode.ok;
       throw asConflict(error, conflictExitCode);
     }
   });
@@ -125,7 +125,13 @@ async function handOut(client: EtcdClient, held: OpenHeld, signal: AbortSignal, 
   const { name, mode, key, uuid, fencingToken, fencingTokens } = held;
   const queue = client.store.queue(name);
   const trouble = await troubleOf(() => held.release());
-  const entry = (await queue.read()).entries.find((one) => one.key === key);
+  const { entries } = await queue.read().catch((error: unknown) => {
+    throw new CliError(
+      `the handle of ${key} cannot be printed: ${errorText(error)}. The entry may hold the lock for ${ttl} s: to remove it, release the uuid ${uuid} with --force`,
+      exitCodeOf(error),
+    );
+  });
+  const entry = entries.find((one) => one.key === key);
   if (!entry) throw new CliError(`${key} was lost before its handle could be printed`, ExitCode.lost);
   if (signal.aborted || trouble !== undefined) await queue.evict(entry, {});
   if (signal.aborted) return ExitCode.ok;

@@ -75,6 +75,7 @@ export class Access {
   cookieFor(token: string): string | undefined {
     // In a query, "+" is a space.
     if (this.#token === undefined || !isEqual(token.replaceAll(' ', '+'), this.#token)) return undefined;
-    return `${COOKIE}=${this.#cookie}; Path=/; HttpOnly; SameSite=Strict${this.#isSecure ? '; Secure' : ''}`;
+    // Not Strict: who follows a link from another site would have to give the token again. Only GET is answered, and nothing is changed.
+    return `${COOKIE}=${this.#cookie}; Path=/; HttpOnly; SameSite=Lax${this.#isSecure ? '; Secure' : ''}`;
   }
 }

@@ -86,11 +86,12 @@ export class Viewers {
   }
 
   /**
-   * Begins a stream. Returns false, and does nothing, if there are too many.
+   * Begins a stream. Returns false, and does nothing, if there are too many, or for a pipelined request.
    * @param lock name of the lock to show; undefined: all locks
    */
   add(response: ServerResponse, lock: string | undefined): boolean {
-    if (this.#viewers.size >= MOST_VIEWERS) return false;
+    // A pipelined request has no socket yet, and its response would never tell that the viewer has gone.
+    if (this.#viewers.size >= MOST_VIEWERS || response.socket === null) return false;
     const viewer = { response, lock, allowed: 0, waitingSince: undefined, isBehind: false };
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
     response.on('drain', () => this.#drained(viewer));

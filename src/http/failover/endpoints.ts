@@ -148,7 +148,7 @@ export class Endpoints {
  * Returns a key for an endpoint: two locations with one key are the same. The other addresses of the host name are a part of it, because
  * the endpoint connects to them if its own one refuses. Their order is not: DNS rotates it.
  */
-function keyOf({ url, addresses = [] }: Location): string {
+function keyOf({ url, addresses = [], clusterId }: Location): string {
   const [own, ...others] = addresses.map(({ address }) => address);
-  return JSON.stringify([url, own, ...others.sort()]);
+  return JSON.stringify([url, clusterId, own, ...others.sort()]);
 }

@@ -1,5 +1,5 @@
 import { detached } from '../../base/async-context.ts';
-import { Scope } from '../../base/cancellation.ts';
+import { ignore, Scope } from '../../base/cancellation.ts';
 import { createDebug } from '../../base/debug.ts';
 import { errorText } from '../../base/error-text.ts';
 import { now } from '../../base/time.ts';
@@ -55,10 +55,21 @@ export class FollowedMembers {
    * @param clusterId of the cluster that has just answered
    */
   update(clusterId: string | undefined): void {
+    this.#forgetOthers(clusterId);
     if (this.#isReading || now() < this.#readAt + READ_EVERY || clusterId === undefined) return;
     this.#clusterId ??= clusterId;
     this.#isReading = true;
     void detached(() => this.#update());
+  }
+
+  /** Stops using the members of a cluster that was replaced, unless the client expects just that one. */
+  #forgetOthers(clusterId: string | undefined): void {
+    const isReplaced = clusterId !== undefined && this.#clusterId !== undefined && clusterId !== this.#clusterId;
+    if (!isReplaced || this.#settings.expectedClusterId !== undefined) return;
+    this.#clusterId = clusterId;
+    this.#learned = [];
+    this.#readAt = Number.NEGATIVE_INFINITY;
+    this.#endpoints.learn([], undefined).catch(ignore);
   }
 
   async #update(): Promise<void> {
@@ -85,7 +96,7 @@ export class FollowedMembers {
     const { protocol, origin } = new URL(text);
     const given = this.#endpoints.given;
     // Whoever was given TLS only must not send a password without TLS.
-    const mayBePlain = given.some((url) => /^(http|unix):/.test(url));
+    const mayBePlain = given.some((url) => url.startsWith('http:'));
     const isAllowed = protocol === 'https:' || (protocol === 'http:' && mayBePlain);
     return isAllowed && !given.includes(origin) ? [origin] : [];
   }

@@ -56,11 +56,27 @@ function proxyIn(env: NodeJS.ProcessEnv, name: string): string | undefined {
   const [variable, text = ''] = given(env, name) ?? [];
   if (text === '') return undefined;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search === '' && url.hash === '')
+  if (
+    url &&
+    hasReadableUser(url) &&
+    /^https?:$/.test(url.protocol) &&
+    url.pathname === '/' &&
+    url.search === '' &&
+    url.hash === ''
+  )
     return url.href;
   throw new RangeError(
     `${variable} must be the URL of a proxy such as "http://proxy.example:3128", got ${show(withoutCredentials(text))}`,
   );
+}
+
+/** Whether the user and the password in a URL can be decoded. */
+function hasReadableUser({ username, password }: URL): boolean {
+  try {
+    return [username, password].map(decodeURIComponent).length > 0;
+  } catch {
+    return false;
+  }
 }
 
 function exceptionOf(text: string): readonly Exception[] {

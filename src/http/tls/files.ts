@@ -170,11 +170,15 @@ const fileSource = (option: TextOption, path: string): Source => ({
 
 function functionSource(option: TextOption, call: () => Pem): Source {
   const readNow = (): Pem => {
+    let pem: Pem | undefined;
     try {
-      return call();
+      pem = call();
     } catch (error) {
       throw new RangeError(`the function ${option} threw: ${errorText(error)}`, { cause: error });
     }
+    // Without this, an authority that is missing for a moment would mean all that Node.js knows.
+    if (pem === undefined) throw new RangeError(`the function ${option} must return PEM text, got undefined`);
+    return pem;
   };
   const read = async (): Promise<Pem> => readNow();
   const print = (): Promise<string> => read().then(String, errorText);

@@ -271,6 +271,8 @@ test('functions that return other certificates replace them, and one that fails 
     throw new Error('not yet');
   };
   expect(() => new EtcdClient({ cert, key: current.key })).toThrow('the function cert threw: not yet');
+  const missing = (() => undefined) as never;
+  expect(() => new EtcdClient({ ca: missing })).toThrow('the function ca must return PEM text, got undefined');
 });
 
 test('a broken file keeps the old certificate and causes one warning, and the next good one is used', async () => {

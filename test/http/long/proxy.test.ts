@@ -145,6 +145,7 @@ test.each([
     'HTTP_PROXY must be the URL of a proxy such as "http://proxy.example:3128", got "proxy:3128"',
   ],
   ['https_proxy', 'socks5://proxy:1080', 'https_proxy must be the URL of a proxy'],
+  ['HTTPS_PROXY', 'http://u:50%@proxy:3128', 'HTTPS_PROXY must be the URL of a proxy'],
   ['HTTPS_PROXY', 'http://proxy:3128/path', 'got "http://proxy:3128/path"'],
   ['HTTP_PROXY', 'http://app:sesame@', 'got "…@"'],
 ])('%s=%s is refused by the constructor', (name, value, message) => {
