@@ -508,7 +508,7 @@ export const BUGS = [
     name: 'connections-not-used-again',
     rule: 10,
     file: 'src/http/connection-pool.ts',
-    from: 'this.#idle.push(connection);',
+    from: 'else this.#idle.push(connection);',
     to: '',
     watches: 'the number of connections',
   },
