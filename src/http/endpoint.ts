@@ -1,6 +1,3 @@
-import type { LookupAddress } from 'node:dns';
-import type { LookupFunction, Socket } from 'node:net';
-import { detached } from '../base/async-context.ts';
 import { Scope, type Source } from '../base/cancellation.ts';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
 import { type Address, addressOf } from './checks/endpoints.ts';
@@ -11,12 +8,10 @@ import type { Location } from './failover/directory.ts';
 import type { WireAnswer, WireRequest } from './message.ts';
 import { OptionalFeature } from './optional-feature.ts';
 import type { HttpSettings } from './options.ts';
-import { openTunnel } from './proxy/tunnel.ts';
-import { proxyFor } from './proxy/variables.ts';
+import { MemberSockets } from './sockets/member-sockets.ts';
 import { Timeout } from './timeout.ts';
-import { describe, failOnAlert, hint, isClosed, isDistrusted, whyRefused } from './tls/refusals.ts';
-import type { TlsSettings } from './tls/settings.ts';
-import { type Connector, connectorOf, openTransport } from './transport.ts';
+import { describe, hint, isClosed, whyRefused } from './tls/refusals.ts';
+import { openTransport } from './transport.ts';
 
 /**
  * Kinds of requests that never wait for each other:
@@ -44,8 +39,6 @@ export interface PipelinedRequest extends Omit<ExchangeOptions, 'long' | 'onStar
 
 /** Maximum number of simultaneous requests in the lane `call`. */
 const MAX_CALLS = 64;
-/** Milliseconds. Shorter than the default `readTimeout`: a member that does not even accept a connection is probably down. */
-const CONNECT_TIMEOUT = 2000;
 
 const FORM = ['content-type', 'application/x-www-form-urlencoded'];
 
@@ -56,9 +49,7 @@ export class Endpoint {
   readonly clusterId: string | undefined;
   readonly #settings: HttpSettings;
   readonly #address: Address;
-  /** URL of the proxy to reach it by, if any. */
-  readonly #proxy: string | undefined;
-  readonly #lookup: LookupFunction | undefined;
+  readonly #sockets: MemberSockets;
   /** Names and values in turn, as undici expects them. */
   readonly #headers: string[];
   readonly #formHeaders: string[];
@@ -72,11 +63,6 @@ export class Endpoint {
   readonly #pools: readonly ConnectionPool[];
   readonly #lenders: Readonly<Record<Lane, Lender>>;
   readonly #endOfChanges: (() => void) | undefined;
-  readonly #sockets = new Set<Socket>();
-  /** Failures to connect: a request that waited for that connection was never sent. */
-  readonly #connectErrors = new WeakSet<Error>();
-  /** Failures to connect because the member's certificate is not trusted. */
-  readonly #distrusted = new WeakSet<Error>();
   /** See {@link wasStale}. */
   readonly #stale = new WeakSet<Error>();
 
@@ -94,10 +80,7 @@ export class Endpoint {
     this.clusterId = clusterId;
     this.#settings = settings;
     this.#address = addressOf(url);
-    const { proxies } = settings;
-    const isProxied = proxies && this.#address.socketPath === undefined;
-    this.#proxy = isProxied ? proxyFor(this.#address.origin, proxies) : undefined;
-    this.#lookup = addresses && lookupOf(addresses);
+    this.#sockets = new MemberSockets(this.#address, settings, addresses);
     this.#headers = settings.authorization === undefined ? [] : ['authorization', settings.authorization];
     this.#formHeaders = [...this.#headers, ...FORM];
     const shared = this.#poolFor('call', 2);
@@ -153,14 +136,13 @@ export class Endpoint {
 
   /** Whether it has connections, or is connecting. */
   get isConnected(): boolean {
-    return this.#sockets.size > 0;
+    return this.#sockets.areThere;
   }
 
   async destroy(): Promise<void> {
     this.#endOfChanges?.();
     await Promise.all(this.#pools.map((pool) => pool.destroy()));
-    // Also closes the sockets that are still connecting.
-    for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.destroy();
   }
 
   #sendOn(
@@ -217,9 +199,9 @@ export class Endpoint {
   }
 
   readonly #convertError: ConvertError = (error, unanswered) => {
-    const connecting = this.#connectErrors.has(error);
-    const failure = { error, connecting, distrusted: this.#distrusted.has(error) };
-    const refused = whyRefused(failure, this.#tls);
+    const connecting = this.#sockets.isFailureToConnect(error);
+    const failure = { error, connecting, distrusted: this.#sockets.isDistrust(error) };
+    const refused = whyRefused(failure, this.#sockets.tls);
     if (refused) return new EtcdTlsFailed(`${refused}: ${describe(error)}`, { cause: error });
     const message = describe(error) + hint(failure, this.#address);
     const failed = new EtcdConnectionFailed(message, { cause: error, outcomeUnknown: !connecting });
@@ -231,76 +213,9 @@ export class Endpoint {
     return new ConnectionPool(
       () =>
         new Connection(this.#keepAlive, this.#convertError, (onSocket) =>
-          openTransport(this.#address.origin, this.#connector(lane, onSocket), pipelining),
+          openTransport(this.#address.origin, this.#sockets.connector(lane === 'background', onSocket), pipelining),
         ),
     );
-  }
-
-  get #tls(): TlsSettings {
-    const { tls, tlsFiles } = this.#settings;
-    return tlsFiles?.current ?? tls;
-  }
-
-  #connectorWith({ serverName, ...identity }: TlsSettings): Connector {
-    const name = serverName === undefined ? {} : { servername: serverName };
-    // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default.
-    const tls = { ...identity, ...name, rejectUnauthorized: true };
-    const lookup = this.#lookup && { lookup: this.#lookup };
-    const { socketPath } = this.#address;
-    const where = socketPath === undefined ? lookup : { socketPath };
-    return connectorOf({ timeout: CONNECT_TIMEOUT, ...tls, ...where } as Parameters<typeof connectorOf>[0]);
-  }
-
-  #connector(lane: Lane, onSocket: (socket: Socket) => void): Connector {
-    let used = this.#tls;
-    let connect = this.#connectorWith(used);
-    return (options, callback) => {
-      if (used !== this.#tls) {
-        used = this.#tls;
-        connect = this.#connectorWith(used);
-      }
-      const fail = (error: Error): void => {
-        this.#connectErrors.add(error);
-        callback(error, null);
-      };
-      const open = (tunnel?: Socket): void => {
-        const onConnect: typeof callback = (...args) => {
-          const [error, connected] = args;
-          if (!error) return callback(null, connected);
-          if (isDistrusted(socket)) this.#distrusted.add(error);
-          fail(error);
-        };
-        const through = tunnel && { httpSocket: tunnel };
-        const socket = this.#track(lane, () => connect({ ...options, ...through }, onConnect));
-        failOnAlert(socket);
-        onSocket(socket);
-      };
-      if (this.#proxy === undefined) return open();
-      const { origin } = this.#address;
-      openTunnel(this.#proxy, origin, this.#connectorToProxy(lane), CONNECT_TIMEOUT).then((tunnel) => {
-        // With TLS, there is one more socket on top of it.
-        if (options.protocol === 'https:') return open(tunnel);
-        onSocket(tunnel);
-        callback(null, tunnel);
-      }, fail);
-    };
-  }
-
-  #connectorToProxy(lane: Lane): Connector {
-    const connect = connectorOf({ timeout: CONNECT_TIMEOUT, rejectUnauthorized: true } as Parameters<
-      typeof connectorOf
-    >[0]);
-    return (options, callback) => void this.#track(lane, () => connect(options, callback));
-  }
-
-  /** Opens a socket, and remembers it until it is closed. */
-  #track(lane: Lane, open: () => unknown): Socket {
-    // undici's types omit the returned socket. It is needed to unref a socket that is still connecting.
-    const socket = detached(open) as Socket;
-    this.#sockets.add(socket);
-    socket.once('close', () => this.#sockets.delete(socket));
-    if (lane === 'background') unrefForGood(socket);
-    return socket;
   }
 }
 
@@ -308,22 +223,4 @@ export class Endpoint {
 function headersWith(authorization: string, { form, headers }: WireRequest): string[] {
   const own = headers ?? (form === undefined ? [] : FORM);
   return ['authorization', authorization, ...own];
-}
-
-/** Returns a function for `net.connect` that finds these addresses. Node tries them one after the other if it asks for all. */
-const lookupOf =
-  (addresses: readonly LookupAddress[]): LookupFunction =>
-  (_, { all }, callback) => {
-    const [first] = addresses;
-    // As Node's own function: not before this one has returned.
-    process.nextTick(() => {
-      if (all) callback(null, [...addresses]);
-      else callback(null, first?.address ?? '', first?.family);
-    });
-  };
-
-/** Makes sure that a socket never keeps the process alive, even when undici calls `ref()` on it. */
-function unrefForGood(socket: Socket): void {
-  socket.unref();
-  socket.ref = () => socket;
 }

@@ -3,7 +3,7 @@ import type { OptionNames } from '../base/option-names.ts';
 import { basicAuthorization, checkUser, type UserOptions } from './checks/credentials.ts';
 import { originsOf } from './checks/endpoints.ts';
 import { Password } from './password.ts';
-import { type Proxies, proxiesIn } from './proxy/variables.ts';
+import { type Proxies, proxiesIn } from './sockets/proxies.ts';
 import { mayChange, type TlsFileOptions, TlsFiles } from './tls/files.ts';
 import { checkTls, type TlsSettings } from './tls/settings.ts';
 

@@ -6,7 +6,7 @@ import { createDebug } from '../../base/debug.ts';
 import { errorText } from '../../base/error-text.ts';
 import { addressOf } from '../checks/endpoints.ts';
 import type { HttpSettings } from '../options.ts';
-import { proxyFor } from '../proxy/variables.ts';
+import { proxyFor } from '../sockets/proxies.ts';
 import { shuffled } from './order.ts';
 import { discover } from './srv.ts';
 

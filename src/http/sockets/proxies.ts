@@ -55,29 +55,28 @@ function given(env: NodeJS.ProcessEnv, name: string): readonly [name: string, va
 function proxyIn(env: NodeJS.ProcessEnv, name: string): string | undefined {
   const [variable, text = ''] = given(env, name) ?? [];
   if (text === '') return undefined;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (
-    url &&
-    hasReadableUser(url) &&
-    /^https?:$/.test(url.protocol) &&
-    url.pathname === '/' &&
-    url.search === '' &&
-    url.hash === ''
-  )
-    return url.href;
+  if (isProxy(text)) return text;
   throw new RangeError(
     `${variable} must be the URL of a proxy such as "http://proxy.example:3128", got ${show(withoutCredentials(text))}`,
   );
 }
 
-/** Whether the user and the password in a URL can be decoded. */
-function hasReadableUser({ username, password }: URL): boolean {
+function isProxy(text: string): boolean {
   try {
-    return [username, password].map(decodeURIComponent).length > 0;
+    const url = new URL(text);
+    credentialsIn(url);
+    return /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search === '' && url.hash === '';
   } catch {
     return false;
   }
 }
+
+/**
+ * Returns the user and the password in a URL, separated by a colon.
+ * @throws {URIError} if they cannot be decoded
+ */
+export const credentialsIn = ({ username, password }: URL): string =>
+  [username, password].map(decodeURIComponent).join(':');
 
 function exceptionOf(text: string): readonly Exception[] {
   const [, host = text, port] = /^(.+):(\d+)$/.exec(text) ?? [];

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { describe } from '../tls/refusals.ts';
 import { type Connector, requestTunnel } from '../transport.ts';
-import { portOf } from './variables.ts';
+import { credentialsIn, portOf } from './proxies.ts';
 
 /**
  * Opens a tunnel to a member by the method CONNECT. Not undici's `EnvHttpProxyAgent`: it opens the sockets by itself, and so could neither
@@ -13,10 +13,11 @@ import { portOf } from './variables.ts';
  * @throws an error that names the proxy, without its credentials
  */
 export async function openTunnel(proxy: string, member: string, connect: Connector, timeout: number): Promise<Socket> {
-  const { origin, username, password } = new URL(proxy);
+  const proxyUrl = new URL(proxy);
+  const { origin } = proxyUrl;
   const url = new URL(member);
   const target = `${url.hostname}:${portOf(url)}`;
-  const credentials = [username, password].map(decodeURIComponent).join(':');
+  const credentials = credentialsIn(proxyUrl);
   const authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
   const headers = { host: target, ...(credentials === ':' ? {} : { 'proxy-authorization': authorization }) };
   const failed = (why: string, cause?: unknown) =>
