@@ -1,5 +1,5 @@
 import type { LockWithTtl } from '../src/cli/ui/shapes.ts';
-import { Client, Foreign, Ttl } from './parts.tsx';
+import { Client, Foreign, More, Ttl } from './parts.tsx';
 import {
   clock,
   contended,
@@ -127,16 +127,7 @@ export function List() {
       {isLoaded.value && shown.length === 0 && (
         <p class="empty">{count.value === 0 ? 'No lock is held.' : 'No lock has such a name.'}</p>
       )}
-      {rest > 0 && (
-        <button
-          type="button"
-          onClick={() => {
-            rows.value += ROWS;
-          }}
-        >
-          Show {Math.min(rest, ROWS)} more of {rest}
-        </button>
-      )}
+      <More rest={rest} />
     </main>
   );
 }

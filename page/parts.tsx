@@ -1,6 +1,6 @@
 import { printable } from '../src/base/printable.ts';
 import type { ShownClient, ShownTtl } from '../src/cli/ui/shapes.ts';
-import { clock, isLoaded, lostSince, stores } from './state.ts';
+import { clock, isLoaded, lostSince, ROWS, rows, stores } from './state.ts';
 import { nameOf, secondsLeft, timeText } from './words.ts';
 
 /** Text that a client of etcd has written. Its direction does not change that of the text around it. */
@@ -41,6 +41,19 @@ export function Ttl({ ttl, entry }: { readonly ttl: ShownTtl | null; readonly en
     </span>
   );
 }
+
+/** Shows further rows of a table, if there are any. */
+export const More = ({ rest }: { readonly rest: number }) =>
+  rest > 0 && (
+    <button
+      type="button"
+      onClick={() => {
+        rows.value += ROWS;
+      }}
+    >
+      Show {Math.min(rest, ROWS)} more of {rest}
+    </button>
+  );
 
 /** Says that what is shown is old, and since when. The text does not change each second: screen readers read it out. */
 export function Outages() {

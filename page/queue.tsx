@@ -1,6 +1,6 @@
 import type { ShownEntry, ShownEvent, ShownQueue } from '../src/cli/ui/shapes.ts';
-import { Client, Foreign, Ttl } from './parts.tsx';
-import { clock, openName, queue, ROWS, rows } from './state.ts';
+import { Client, Foreign, More, Ttl } from './parts.tsx';
+import { clock, openName, queue, rows } from './state.ts';
 import { heldFor, nameOf, otherNamesOf, timeText, waitedFor } from './words.ts';
 
 type Queue = ShownQueue['queues'][number];
@@ -86,16 +86,7 @@ function Store({ api, holders, waiters, entries }: Queue) {
           ))}
         </tbody>
       </table>
-      {rest > 0 && (
-        <button
-          type="button"
-          onClick={() => {
-            rows.value += ROWS;
-          }}
-        >
-          Show {Math.min(rest, ROWS)} more of {rest}
-        </button>
-      )}
+      <More rest={rest} />
       {omitted > 0 && <p>{omitted} more entries wait behind these.</p>}
     </section>
   );

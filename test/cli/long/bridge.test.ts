@@ -85,33 +85,31 @@ test('bridge --log requests prints JSON lines to stderr, and --log changes leave
   for (const { time } of [...requests, ...changes]) expect(time).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 });
 
-test('bridge serves HTTPS with the certificate of --listen-cert', async () => {
+/** Starts `bridge` with a certificate in files, and a manager of its locks. */
+async function bridgeWithFiles() {
   const authority = makeAuthority();
   const { cert, key } = authority.issue();
   const directory = temporaryDirectory();
   const [certFile, keyFile] = [join(directory, 'cert.pem'), join(directory, 'key.pem')];
   writeFileSync(certFile, cert);
   writeFileSync(keyFile, key);
-  const { line } = await bridge('--listen-cert', certFile, '--listen-key', keyFile);
-  const client = new EtcdClient({ endpoints: line, ca: authority.ca });
+  const cli = await bridge('--listen-cert', certFile, '--listen-key', keyFile);
+  const client = new EtcdClient({ endpoints: cli.line, ca: authority.ca });
   onTestFinished(() => client.close());
-  expect(await new LockManager(client).request(freshName(), () => 'held')).toBe('held');
+  return { ...cli, certFile, locks: new LockManager(client) };
+}
+
+test('bridge serves HTTPS with the certificate of --listen-cert', async () => {
+  const { locks } = await bridgeWithFiles();
+  expect(await locks.request(freshName(), () => 'held')).toBe('held');
 });
 
 test('SIGHUP makes a bridge read its certificates again, and say if it cannot use them; without any, it ends', async () => {
-  const authority = makeAuthority();
-  const { cert, key } = authority.issue();
-  const directory = temporaryDirectory();
-  const [certFile, keyFile] = [join(directory, 'cert.pem'), join(directory, 'key.pem')];
-  writeFileSync(certFile, cert);
-  writeFileSync(keyFile, key);
-  const { line, process, result } = await bridge('--listen-cert', certFile, '--listen-key', keyFile);
+  const { process, result, certFile, locks } = await bridgeWithFiles();
   writeFileSync(certFile, 'half a certifi');
   process.kill('SIGHUP');
   expect(String((await once(process.stderr, 'data'))[0])).toContain('the old certificates stay in use');
-  const client = new EtcdClient({ endpoints: line, ca: authority.ca });
-  onTestFinished(() => client.close());
-  expect(await new LockManager(client).request(freshName(), () => 'held')).toBe('held');
+  expect(await locks.request(freshName(), () => 'held')).toBe('held');
   process.kill('SIGTERM');
   expect(await result).toMatchObject({ code: 143 });
   const plain = await bridge();
