@@ -125,15 +125,16 @@ async function handOut(client: EtcdClient, held: OpenHeld, signal: AbortSignal, 
   const { name, mode, key, uuid, fencingToken, fencingTokens } = held;
   const queue = client.store.queue(name);
   const trouble = await troubleOf(() => held.release());
-  const { entries } = await queue.read().catch((error: unknown) => {
+  const mayStay = (error: unknown): never => {
     throw new CliError(
       `the handle of ${key} cannot be printed: ${errorText(error)}. The entry may hold the lock for ${ttl} s: to remove it, release the uuid ${uuid} with --force`,
       exitCodeOf(error),
     );
-  });
+  };
+  const { entries } = await queue.read().catch(mayStay);
   const entry = entries.find((one) => one.key === key);
   if (!entry) throw new CliError(`${key} was lost before its handle could be printed`, ExitCode.lost);
-  if (signal.aborted || trouble !== undefined) await queue.evict(entry, {});
+  if (signal.aborted || trouble !== undefined) await queue.evict(entry, {}).catch(mayStay);
   if (signal.aborted) return ExitCode.ok;
   if (trouble !== undefined)
     throw new CliError(
@@ -155,7 +156,10 @@ async function troubleOf(release: () => Promise<unknown>): Promise<unknown> {
     trouble = (message as RequestTrace).cleanupError;
   };
   subscribe(channelOf('released'), onReleased);
-  await release();
-  unsubscribe(channelOf('released'), onReleased);
+  try {
+    await release();
+  } finally {
+    unsubscribe(channelOf('released'), onReleased);
+  }
   return trouble;
 }

@@ -65,6 +65,11 @@ export class Endpoints {
     return this.#directory.given;
   }
 
+  /** URLs of the members that were learned from the member list. */
+  get learned(): readonly string[] {
+    return this.#directory.learned.urls;
+  }
+
   /** Uses these members, too, in place of those that were learned before. They must belong to the cluster. */
   async learn(urls: readonly string[], clusterId: string | undefined): Promise<void> {
     this.#directory.learned = { urls, clusterId };

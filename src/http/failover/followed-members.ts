@@ -38,7 +38,6 @@ export class FollowedMembers {
   readonly #destroyed: Scope;
   /** The only cluster whose list counts. */
   #clusterId: string | undefined;
-  #learned: readonly string[] = [];
   #readAt = Number.NEGATIVE_INFINITY;
   #isReading = false;
 
@@ -67,7 +66,6 @@ export class FollowedMembers {
     const isReplaced = clusterId !== undefined && this.#clusterId !== undefined && clusterId !== this.#clusterId;
     if (!isReplaced || this.#settings.expectedClusterId !== undefined) return;
     this.#clusterId = clusterId;
-    this.#learned = [];
     this.#readAt = Number.NEGATIVE_INFINITY;
     this.#endpoints.learn([], undefined).catch(ignore);
   }
@@ -77,11 +75,12 @@ export class FollowedMembers {
       const { urls, clusterId } = await this.#read.fromAny();
       if (clusterId !== this.#clusterId) throw new Error(`the list is of the cluster ${clusterId}`);
       const wanted = [...new Set(urls.flatMap((url) => this.#originOf(url)))].slice(0, MOST_LEARNED);
-      const usable = await Promise.all(wanted.map((url) => this.#learned.includes(url) || this.#isOfCluster(url)));
-      const learned = wanted.filter((_, at) => usable[at]);
-      if (this.#destroyed.aborted || String(learned) === String(this.#learned)) return;
-      this.#learned = learned;
-      await this.#endpoints.learn(learned, clusterId);
+      const { learned } = this.#endpoints;
+      const usable = await Promise.all(wanted.map((url) => learned.includes(url) || this.#isOfCluster(url)));
+      const found = wanted.filter((_, at) => usable[at]);
+      // The cluster may have been replaced in the meantime.
+      if (this.#destroyed.aborted || clusterId !== this.#clusterId || String(found) === String(learned)) return;
+      await this.#endpoints.learn(found, clusterId);
     } catch (error) {
       debug('the member list could not be used: %s', errorText(error));
     } finally {

@@ -116,10 +116,12 @@ export class TlsFiles {
   }
 
   #lookLater(): void {
-    this.#timer = setTimeout(async () => {
+    const timer = setTimeout(async () => {
       await this.#look(false);
-      if (this.#timer) this.#lookLater();
+      // Otherwise nobody listens any more, or somebody does again, and looks already.
+      if (this.#timer === timer) this.#lookLater();
     }, LOOK_EVERY).unref();
+    this.#timer = timer;
   }
 
   /** @param now whether to report a failure at once, and not when it is there for the second time: files change one by one */
