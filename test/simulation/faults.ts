@@ -99,6 +99,10 @@ export class Faults {
         const member = this.#member(fault.member);
         return member && this.#interruptRemoval(member);
       }
+      case 'deafen-sender': {
+        const member = cluster.members[fault.member];
+        return member && this.#deafenSender(member, fault.inHand);
+      }
       case 'kill-member':
       case 'cut-member':
       case 'isolate-member': {
@@ -177,6 +181,21 @@ export class Faults {
     return () => {
       cancel();
       for (const end of endings) end();
+    };
+  }
+
+  /** When such a message is on its way to the member, keeps all answers from the process that has sent it. Returns what ends it. */
+  #deafenSender(member: Member, inHand: Exclude<InHand, 'anything'>): () => void {
+    const { cluster, network, trace } = this.#options;
+    let end: (() => void) | undefined;
+    const cancel = network.onceSentTo(member.process, inHand, (from) => {
+      if (!from) return;
+      trace(`${from.name} hears nothing, with ${inHand} on its way`);
+      end = this.#cut(cluster.members.map(({ name }) => [name, from.name] as const));
+    });
+    return () => {
+      cancel();
+      end?.();
     };
   }
 

@@ -105,6 +105,8 @@ export type Fault =
   | { readonly kind: 'stop-bridge' | 'kill-bridge'; readonly bridge: number }
   | { readonly kind: 'block-client' | 'kill-client'; readonly client: number }
   | { readonly kind: 'cut-client' | 'deafen-client'; readonly client: number; readonly member: number }
+  /** Whoever sends such a message to a member hears nothing from any member from then on. */
+  | { readonly kind: 'deafen-sender'; readonly member: number; readonly inHand: Exclude<InHand, 'anything'> }
   | {
       readonly kind: 'weather';
       readonly lost: number;
@@ -170,9 +172,10 @@ const SCENARIOS = {
     'kill-bridge': 1,
     'cut-client': 1,
     'deafen-client': 1,
+    'deafen-sender': 1,
     weather: 4,
   },
-  'bad-network': { weather: 6, 'cut-client': 1, 'deafen-client': 1 },
+  'bad-network': { weather: 6, 'cut-client': 1, 'deafen-client': 1, 'deafen-sender': 2 },
   'stopped-members': { 'stop-member': 1, weather: 0.3 },
   'killed-members': { 'kill-member': 1, weather: 0.3 },
   // With connections that break, so that a client asks a member that lags behind.
@@ -380,6 +383,8 @@ const LENGTHS: Readonly<Partial<Record<FaultKind, Lengths>>> = {
   'interrupt-removal': [[3000, 8000]],
   // As long as an election, and a TTL.
   'stall-leader': [[4000, 14_000]],
+  // Also until such a message is sent.
+  'deafen-sender': [[4000, 14_000]],
 };
 
 interface Size {
@@ -419,6 +424,8 @@ function faultOf(random: Random, kind: FaultKind, { members, clients, bridges }:
     case 'isolate-member':
     case 'interrupt-removal':
       return { kind, member: random.chance(0.5) ? 'leader' : member };
+    case 'deafen-sender':
+      return { kind, member, inHand: random.pick(['a removal', 'an append', 'a rewrite', 'a rewrite']) };
     case 'forget-tokens':
       return { kind, member };
     case 'kill-all':

@@ -110,6 +110,7 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
     trace,
     onRevoked,
     onRemoved: (key) => checker.removed(key),
+    onCreatedAgain: (key) => checker.violate(`${key} was created again by a later write`),
   });
   const population = new Population({
     plan,

@@ -40,6 +40,8 @@ export interface ClusterOptions {
   readonly onRevoked: (revoked: Revoked) => void;
   /** Called with each key of v2 that a request has removed, perhaps several times. */
   readonly onRemoved: (key: string) => void;
+  /** Called with the key of an entry of v3 that a later write of it has created. */
+  readonly onCreatedAgain: (key: string) => void;
 }
 
 /** A cluster of etcd in memory, with both APIs. */
@@ -190,7 +192,7 @@ export class Cluster {
   }
 
   #serve(member: Member): void {
-    const { network, random, trace, onRemoved } = this.#options;
+    const { network, random, trace, onRemoved, onCreatedAgain } = this.#options;
     const { process } = member;
     process.run(() => {
       const server = this.#etcd.createHttpServer();
@@ -203,12 +205,14 @@ export class Cluster {
         gateway: new GatewayOfMember(member, {
           etcd: this.#etcd,
           gateway: this.#shared.gateway,
+          store: this.v3.store,
           keepAlives: this.#shared.keepAlives,
           consensus: this.consensus,
           random,
           counts: this.counts,
           requests,
           late,
+          onCreatedAgain,
         }),
         // Each member lists all of them in /v2/machines, where python-etcd looks for others.
         member: { id: member.name, name: member.name, peerURLs: [], clientURLs: this.urls },

@@ -1,11 +1,13 @@
 import type { Gateway, GatewayRequest, SingleAnswer, Stream, StreamOutput } from '../../../src/server/front/gateway.ts';
 import type { V3Gateway } from '../../../src/server/v3/gateway/gateway.ts';
+import type { V3Store } from '../../../src/server/v3/store/store.ts';
 import type { Random } from '../virtual/random.ts';
 import { type Consensus, TimedOut } from './consensus.ts';
 import type { Counts } from './counts.ts';
 import type { KeepAlives } from './keep-alives.ts';
 import type { HungUp, LateWrites } from './late-writes.ts';
 import type { Member } from './member.ts';
+import { isCreatedSince, rewritten } from './rewrites.ts';
 import type * as etcd from './server.ts';
 
 const UNAVAILABLE = 14;
@@ -30,12 +32,15 @@ const LOOK = 50;
 interface GatewayOfMemberOptions {
   readonly etcd: typeof etcd;
   readonly gateway: V3Gateway;
+  readonly store: V3Store;
   readonly keepAlives: KeepAlives;
   readonly consensus: Consensus<Member>;
   readonly random: Random;
   readonly counts: Counts;
   readonly requests: HungUp;
   readonly late: LateWrites;
+  /** Called with the key of an entry that a later write of it has created. */
+  readonly onCreatedAgain: (key: string) => void;
 }
 
 /**
@@ -47,6 +52,7 @@ export class GatewayOfMember implements Gateway {
   readonly root: string;
   readonly #etcd: typeof etcd;
   readonly #gateway: V3Gateway;
+  readonly #store: V3Store;
   readonly #keepAlives: KeepAlives;
   readonly #member: Member;
   readonly #consensus: Consensus<Member>;
@@ -54,13 +60,26 @@ export class GatewayOfMember implements Gateway {
   readonly #counts: Counts;
   readonly #requests: HungUp;
   readonly #late: LateWrites;
+  readonly #onCreatedAgain: (key: string) => void;
 
   constructor(member: Member, options: GatewayOfMemberOptions) {
-    const { etcd: server, gateway, keepAlives, consensus, random, counts, requests, late } = options;
+    const {
+      etcd: server,
+      gateway,
+      store,
+      keepAlives,
+      consensus,
+      random,
+      counts,
+      requests,
+      late,
+      onCreatedAgain,
+    } = options;
     this.bodyLimit = gateway.bodyLimit;
     this.root = gateway.root;
     this.#etcd = server;
     this.#gateway = gateway;
+    this.#store = store;
     this.#keepAlives = keepAlives;
     this.#member = member;
     this.#consensus = consensus;
@@ -68,6 +87,7 @@ export class GatewayOfMember implements Gateway {
     this.#counts = counts;
     this.#requests = requests;
     this.#late = late;
+    this.#onCreatedAgain = onCreatedAgain;
   }
 
   serves(path: string): boolean {
@@ -92,7 +112,7 @@ export class GatewayOfMember implements Gateway {
     try {
       return await this.#consensus.propose(this.#member, () => {
         // The first member that applies it carries it out.
-        answer ??= this.#carryOut(asked, this.#requests.has(request.headers));
+        answer ??= this.#carryOut(asked, body, this.#requests.has(request.headers));
         return answer;
       });
     } catch (error) {
@@ -112,8 +132,11 @@ export class GatewayOfMember implements Gateway {
     return new Promise((resolve) => void this.#member.process.after(this.#random.between(least, most), resolve));
   }
 
-  async #carryOut(request: GatewayRequest, isLate: boolean): Promise<SingleAnswer | Stream> {
+  async #carryOut(request: GatewayRequest, body: string, isLate: boolean): Promise<SingleAnswer | Stream> {
+    const { revision } = this.#store;
     const answer = await this.#gateway.answer(request);
+    const key = rewritten(body);
+    if (key !== undefined && isCreatedSince(this.#store, revision, key)) this.#onCreatedAgain(key);
     if (isLate && 'isWrite' in answer && answer.isWrite) this.#late.count();
     return answer;
   }

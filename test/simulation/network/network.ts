@@ -1,4 +1,5 @@
 import { errors } from 'undici';
+import { IF_ABSENT } from '../cluster/rewrites.ts';
 import type { InHand } from '../plan.ts';
 import { currentProcess, Process } from '../virtual/process.ts';
 import type { Random } from '../virtual/random.ts';
@@ -249,8 +250,5 @@ const REQUESTS: Readonly<Record<Exclude<Awaited, 'a message'>, (request: Request
     (method === 'POST' && path.startsWith('/v2/keys/')) || (isPut(body) && body.includes(IF_ABSENT)),
   'a rewrite': ({ method, body }) => method === 'PUT' || (isPut(body) && !body.includes(IF_ABSENT)),
 };
-
-/** In a transaction of etcd v3: only if the key does not exist. */
-const IF_ABSENT = '"create_revision":"0"';
 
 const isPut = (body: string): boolean => body.includes('"request_put"');
