@@ -116,6 +116,20 @@ test('the key of an append that was not answered is not used again', async () =>
   expect(await locks.request(name, (held) => held.key)).not.toBe(key);
 });
 
+test('a key is not used again if another cluster has answered its removal', async () => {
+  const { proxy, keyOf, entries } = await setUp();
+  const late = gate();
+  const header = { cluster_id: '17', member_id: '1', revision: '1', raft_term: '2' };
+  const isCheck = ({ path }: ProxiedRequest): boolean => path.endsWith('/kv/range');
+  proxy.intercept(first(1, isRemoval, { late: late.opened, status: 200, body: { header } }));
+  proxy.intercept(first(1, isCheck, { late: late.opened, status: 200, body: { header } }));
+  const key = await keyOf();
+  expect(await entries()).toMatchObject([{ key }]);
+  late.open();
+  await until(entries, ({ length }) => length === 0);
+  expect(await keyOf()).not.toBe(key);
+});
+
 test('if a proxy carries out an append once more, the next request takes another key and waits until the copy is gone', async () => {
   const { locks, name, entries } = await setUp();
   const { key, uuid } = await locks.request(name, (held) => held);

@@ -189,7 +189,9 @@ export class TicketEntry implements LeaseUser, Unsettled {
     let last: Pick<V3OwnEntry, 'rank' | 'modified'> | undefined = own;
     for (let isRemoved = false; !isRemoved; last = undefined) {
       if (!last) {
-        const { own: present } = await entries.get(key, call);
+        const { own: present, clusterId } = await entries.get(key, call);
+        // In its own cluster, the entry may still be there.
+        if (own && clusterId !== own.clusterId) this.apply({ is: 'doubted' });
         if (present?.value !== value || (own && present.rank !== own.rank) || present.rank === debts.kept) return false;
         last = present;
       }
