@@ -565,6 +565,16 @@ export const BUGS = [
     watches: 'a request with an identity that ends',
   },
   {
+    name: 'lease-of-another-cluster',
+    rule: 3,
+    file: 'src/v3/locks/entry-writer.ts',
+    from: 'if (lease.clusterId === own.clusterId) {',
+    to: 'if (lease.clusterId !== undefined) {',
+    api: 'v3',
+    scenario: 'two-clusters',
+    watches: 'a hold whose entry has expired: its lease is in the other cluster',
+  },
+  {
     name: 'listener-in-the-context-of-another-call',
     rule: 10,
     edits: [

@@ -17,6 +17,8 @@ export interface Observed {
   readonly isPlain: boolean;
   /** Whether there are calls that remove entries of others. */
   readonly hasRemovals: boolean;
+  /** Whether clients may hold locks in one cluster or in another one. */
+  readonly hasTwoClusters: boolean;
   /** See {@link Report.hasNoEvictions}. */
   readonly hasNoEvictions: boolean;
   /** Whether writes were carried out that nobody waited for any more: a key that nobody knows of stays until its TTL has passed. */
@@ -75,7 +77,8 @@ export class Checker {
       evicts: (lock) => this.excuses.evicts(lock, this.#live.get(lock) ?? []),
       tick: (job, at) => this.#tick(process, `${job} ${at.toISOString()}`),
       unexpected: (what, error) => {
-        if (!this.excuses.wasReplaced || !isClusterIdChanged(error))
+        const mayChange = this.excuses.wasReplaced || this.#world.hasTwoClusters;
+        if (!mayChange || !isClusterIdChanged(error))
           this.violate(`${process.name}: ${what} failed unexpectedly: ${textOf(error)}`);
       },
       loses: (why) => this.loses(process, why),
@@ -170,7 +173,8 @@ export class Checker {
     this.#ticks.set(tick, process.name);
   }
 
-  #hold(process: Process, claim: Claim): HoldReport {
+  #hold(process: Process, reported: Claim): HoldReport {
+    const claim = this.#world.hasTwoClusters ? this.#inItsCluster(reported) : reported;
     const { lock, maxHold } = claim;
     const live = this.#live.get(lock) ?? new Set();
     this.#live.set(lock, live);
@@ -207,7 +211,7 @@ export class Checker {
         if (!live.has(hold) || this.excuses.mayErr(hold)) return;
         const wrong =
           seconds > 0
-            ? overestimateOf(hold, seconds, this.#world.stored())
+            ? overestimateOf(hold, seconds, this.#storedFor(hold))
             : `${process.name} has not been told that it has lost ${describe(claim)}`;
         if (wrong !== undefined) this.violate(wrong);
       },
@@ -227,9 +231,24 @@ export class Checker {
     };
   }
 
+  #storedFor(claim: Claim): readonly Stored[] {
+    const stored = this.#world.stored();
+    return claim.in === undefined ? stored : stored.filter(({ cluster }) => cluster === claim.in);
+  }
+
+  /** In each cluster a lock is another one. */
+  #inItsCluster(claim: Claim): Claim {
+    const [entry, another] = this.#world.stored().filter(({ key }) => key === claim.key);
+    if (!entry) return claim;
+    // Nobody knows with which of two entries it is held, so nothing follows from it.
+    if (another) return { ...claim, key: undefined, lock: `${claim.lock} of hold ${this.holds}` };
+    return { ...claim, in: entry.cluster, lock: `${claim.lock} of ${entry.cluster}` };
+  }
+
   /** Whether nothing has kept a holder from renewing its entry. */
   #canRenew({ process, ttl = 0 }: { readonly process: Process; readonly ttl?: number | undefined }): boolean {
     if (this.#world.isPlain) return true;
+    if (this.#world.hasTwoClusters) return false;
     const since = this.#world.servedSince(process) ?? Number.POSITIVE_INFINITY;
     return ttl >= LONG_TTL && this.#world.now() - since > ttl * 1000;
   }
@@ -237,7 +256,7 @@ export class Checker {
   #checkStored(hold: LiveHold, isFirst: boolean): void {
     const { process, key } = hold;
     if (key === undefined) return;
-    const stored = this.#world.stored();
+    const stored = this.#storedFor(hold);
     for (const contradiction of contradictionsOf(hold, stored)) this.violate(contradiction);
     for (const again of createdAgain(stored)) this.violate(`${again} was created again`);
     if (!this.#world.isPlain) return;
@@ -249,14 +268,14 @@ export class Checker {
     const closed = this.#closing.begin(process, owners);
     return () => {
       const left = closed();
-      if (this.#world.hadLateWrites() || process.isBehind) return;
+      if (this.#world.hadLateWrites() || this.#world.hasTwoClusters || process.isBehind) return;
       for (const key of left) this.violate(`${process.name} has closed its client, and left ${key}`);
     };
   }
 
   #takesInOrder(process: Process, claims: readonly Claim[]): void {
     // Tokens of the cluster before are of no use.
-    if (!this.excuses.isReplaced && !areInOrder(claims))
+    if (!this.excuses.isReplaced && !this.#world.hasTwoClusters && !areInOrder(claims))
       this.violate(`${process.name} has not taken its locks in the order of their names: ${claims.map(describe)}`);
   }
 

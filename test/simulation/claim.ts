@@ -15,6 +15,8 @@ export interface Claim {
   readonly tokens: Tokens;
   /** Its key in the queue; undefined for clients of others, and where a bridge has another name for it. */
   readonly key?: string | undefined;
+  /** Name of the cluster of its entry, where there are several. */
+  readonly in?: string;
   /** Whether it is lost together with other locks of its call. */
   readonly isOneOfSeveral?: boolean;
   /** Whether the entry may be that of a killed process, which has perhaps held the lock with it: on v2, the token is the same then. */

@@ -2,7 +2,7 @@ import type { Disturbances } from './disturbances.ts';
 import { whatIsBefore } from './order.ts';
 import type { Plan } from './plan.ts';
 import type { CallReport, Report } from './report.ts';
-import { directoryOf, type Stored } from './stored.ts';
+import { queueOf, type Stored } from './stored.ts';
 import type { Process } from './virtual/process.ts';
 import type { Scheduler } from './virtual/scheduler.ts';
 
@@ -178,7 +178,7 @@ export class Entries {
   ): void {
     const { plan, scheduler, disturbances, violate } = this.#options;
     const { now } = scheduler;
-    const queue = stored.filter((one) => one.store === entry.store && directoryOf(one.key) === directoryOf(entry.key));
+    const queue = queueOf(entry, stored);
     // That of a python-etcd that has created its expired key again keeps nobody out, but those behind it wait for it.
     const isBehindAnother = queue.some(({ rank, created }) => rank < entry.rank && created !== rank);
     if (!isWaiting || plan.api === 'both' || isBehindAnother || whatIsBefore(entry, queue)) {

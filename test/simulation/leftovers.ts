@@ -4,7 +4,16 @@ import type { Population } from './population.ts';
 import { storedIn } from './stored.ts';
 
 /** Returns what is left of a world whose processes have ended: nothing should be. */
-export function leftovers(cluster: Cluster, network: Network, { clients, kept }: Population): string[] {
+export function leftovers(clusters: readonly Cluster[], network: Network, { clients, kept }: Population): string[] {
+  const left = clusters.flatMap(leftIn);
+  for (const connection of network.open) left.push(`a connection is left: ${connection}`);
+  for (const { name, timers, isKilled } of clients)
+    if (!isKilled && timers.size > 0) left.push(`${timers.size} timers are left in ${name}`);
+  if (kept > 0) left.push(`${kept} values of entries are left in memory`);
+  return left;
+}
+
+function leftIn(cluster: Cluster): string[] {
   const left: string[] = [];
   for (const { key, store } of storedIn(cluster)) left.push(`the key ${key} of ${store} is left`);
   const { ids } = cluster.v3.store.leases;
@@ -14,10 +23,6 @@ export function leftovers(cluster: Cluster, network: Network, { clients, kept }:
   if (cluster.v3.store.watchers > 0) left.push(`${cluster.v3.store.watchers} watchers of v3 are left`);
   for (const member of cluster.members)
     if (member.store.watchers > 0) left.push(`${member.store.watchers} watchers of v2 are left at ${member.name}`);
-  for (const connection of network.open) left.push(`a connection is left: ${connection}`);
-  for (const { name, timers, isKilled } of clients)
-    if (!isKilled && timers.size > 0) left.push(`${timers.size} timers are left in ${name}`);
-  if (kept > 0) left.push(`${kept} values of entries are left in memory`);
   return left;
 }
 

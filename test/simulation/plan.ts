@@ -151,6 +151,8 @@ export interface Plan {
   readonly history: number;
   /** Whether v3 asks for a user. */
   readonly hasUsers: boolean;
+  /** Whether one of the addresses that clients know is that of another cluster, which works as well. */
+  readonly hasOtherCluster: boolean;
   /** Milliseconds of the storm. */
   readonly storm: number;
   /** Number of holds before which no process ends. */
@@ -190,6 +192,8 @@ const SCENARIOS = {
   users: { 'forget-tokens': 3, 'kill-member': 1, 'stop-member': 0.5, weather: 1 },
   compactions: { compact: 3, 'stop-member': 0.5, 'cut-member': 0.5, 'cut-client': 0.5, weather: 1 },
   'wrong-revocations': { 'stall-leader': 3, 'stop-member': 0.5, 'cut-client': 0.3, weather: 0.3 },
+  // Whoever gets no answer asks a member of the other one.
+  'two-clusters': { 'stop-member': 2, 'deafen-client': 1, weather: 2 },
 } as const satisfies Readonly<Record<string, Readonly<Partial<Record<FaultKind, number>>>>>;
 
 export type Scenario = keyof typeof SCENARIOS;
@@ -202,6 +206,7 @@ const APIS: Readonly<Partial<Record<Scenario, Readonly<Partial<Record<Api, numbe
   users: { v3: 4, both: 1 },
   compactions: { v3: 4, both: 1 },
   'wrong-revocations': { v3: 4, both: 1 },
+  'two-clusters': { v3: 1 },
 };
 
 /** The scenarios that are about this API, or about any. */
@@ -257,7 +262,7 @@ const FAVORITES = [
 const FAVORITE = 8;
 
 /** Scenarios without clients of others, bridges and moves: these have no users, or may hold what the scenario excuses only for this package. */
-const PLAIN: readonly Scenario[] = ['users', 'replaced-cluster', 'clocks', 'wrong-revocations'];
+const PLAIN: readonly Scenario[] = ['users', 'replaced-cluster', 'clocks', 'wrong-revocations', 'two-clusters'];
 
 /** Number of holds that the storm of a world has about time for. */
 const HOLDS = 54;
@@ -298,6 +303,7 @@ export function planOf(seed: number, { scenario, api }: { scenario?: Scenario; a
     chosen === 'calm'
       ? []
       : faultsOf(random, chosen, { storm, members: count, clients: clients.length, bridges: bridges.length });
+  const hasOtherCluster = chosen === 'two-clusters';
   const history = chosen === 'compactions' ? random.pick([1, 5, 10_000]) : 10_000;
   return {
     seed,
@@ -305,12 +311,13 @@ export function planOf(seed: number, { scenario, api }: { scenario?: Scenario; a
     api: chosenApi,
     members,
     locks: isNested ? nested(locks) : locks,
-    clients,
+    clients: hasOtherCluster ? clients.map(forTwoClusters) : clients,
     bridges,
     moves,
     faults,
     history,
     hasUsers: chosen === 'users',
+    hasOtherCluster,
     storm,
     holds: LEAST_HOLDS,
   };
@@ -321,6 +328,14 @@ const nested = ([first = '', ...others]: readonly string[]): string[] => [
   first,
   ...others.map((name) => `${first}/${name}`),
 ];
+
+/** In each cluster the tick of a job runs, and somebody who removes the entries of others does so in either. */
+const forTwoClusters = (client: ClientPlan): ClientPlan => ({
+  ...client,
+  calls: { ...client.calls, release: 0, forceRelease: 0 },
+  finds: 'addresses',
+  jobs: false,
+});
 
 /** What the clients of a world have in common. */
 interface World {

@@ -142,7 +142,8 @@ export class Population {
     const disk = this.#disks[i];
     if (!each || !api || !disk) throw new Error(`no client ${i}`);
     const process = this.#newProcess(each.name, each.rate);
-    const report = reportOf(each, this.#entries.watching(process, i, checker.reportOf(process)));
+    const own = checker.reportOf(process);
+    const report = reportOf(each, plan.hasOtherCluster ? own : this.#entries.watching(process, i, own));
     const options = {
       client: this.#inTheCalm(each),
       api,

@@ -1,7 +1,7 @@
 import { describe } from './claim.ts';
 import type { LiveHold } from './excuses.ts';
 import { whatIsBefore } from './order.ts';
-import { directoryOf, type Stored } from './stored.ts';
+import { queueOf, type Stored } from './stored.ts';
 
 /** Returns what contradicts a hold: who holds a lock has an entry, and nothing before that entry keeps it from holding. */
 export function contradictionsOf(hold: LiveHold, stored: readonly Stored[]): string[] {
@@ -11,8 +11,7 @@ export function contradictionsOf(hold: LiveHold, stored: readonly Stored[]): str
   const own = entriesOf(key, stored);
   if (own.length === 0) return [`${what}, but ${key} is gone`];
   return own.flatMap((entry) => {
-    const queue = stored.filter((one) => one.store === entry.store && directoryOf(one.key) === directoryOf(entry.key));
-    const before = whatIsBefore(entry, queue);
+    const before = whatIsBefore(entry, queueOf(entry, stored));
     return before ? [`${what}, but ${before.key} is before ${entry.key}`] : [];
   });
 }

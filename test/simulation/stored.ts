@@ -5,6 +5,8 @@ import type { Scheduler } from './virtual/scheduler.ts';
 /** A key of one of the two stores of a cluster. */
 export interface Stored {
   readonly store: 'v2' | 'v3';
+  /** Name of its cluster. */
+  readonly cluster: string;
   readonly key: string;
   readonly value: string;
   /** Its place in the order of its queue. */
@@ -24,6 +26,7 @@ export function storedIn(cluster: Cluster): Stored[] {
   const { leases } = cluster.v3.store;
   const onV2 = locksOnV2(cluster).map(({ key, value = '', expiration, createdIndex }) => ({
     store: 'v2' as const,
+    cluster: cluster.name,
     key,
     value,
     rank: BigInt(/\d+$/.exec(key)?.[0] ?? -1),
@@ -33,6 +36,7 @@ export function storedIn(cluster: Cluster): Stored[] {
   const kvs = cluster.v3.store.range(range(ALL)).kvs.filter(({ key }) => !isRecord(key));
   const onV3 = kvs.map(({ key, value, create_revision: rank, lease }) => ({
     store: 'v3' as const,
+    cluster: cluster.name,
     key,
     value,
     rank,
@@ -44,11 +48,11 @@ export function storedIn(cluster: Cluster): Stored[] {
 }
 
 /** Returns a function that returns what {@link storedIn} does, and reads the stores once in each step of the world. */
-export function storedAtEachStep(cluster: () => Cluster, scheduler: Scheduler): () => readonly Stored[] {
+export function storedAtEachStep(clusters: () => readonly Cluster[], scheduler: Scheduler): () => readonly Stored[] {
   let step = -1;
   let stored: readonly Stored[] = [];
   return () => {
-    if (scheduler.steps !== step) stored = storedIn(cluster());
+    if (scheduler.steps !== step) stored = clusters().flatMap(storedIn);
     step = scheduler.steps;
     return stored;
   };
@@ -67,8 +71,11 @@ function locksOnV2({ newest: { store } }: Cluster): V2Node[] {
   }
 }
 
-/** Returns the directory of a key. */
-export const directoryOf = (key: string): string => key.slice(0, key.lastIndexOf('/'));
+const directoryOf = (key: string): string => key.slice(0, key.lastIndexOf('/'));
+
+/** Returns the entries of the queue that an entry is in. */
+export const queueOf = ({ store, cluster, key }: Stored, stored: readonly Stored[]): Stored[] =>
+  stored.filter((one) => one.store === store && one.cluster === cluster && directoryOf(one.key) === directoryOf(key));
 
 interface V2Node {
   readonly key: string;

@@ -10,7 +10,7 @@ import { Disturbances } from './disturbances.ts';
 import { Faults } from './faults.ts';
 import { leftovers } from './leftovers.ts';
 import { CALM, Network } from './network/network.ts';
-import type { Plan } from './plan.ts';
+import { type Plan, PORT } from './plan.ts';
 import { Population } from './population.ts';
 import { REMOVALS } from './population-plan.ts';
 import { Requests } from './requests.ts';
@@ -81,7 +81,8 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
   const checker = new Checker({
     now: () => scheduler.now,
     trace,
-    stored: storedAtEachStep(() => cluster, scheduler),
+    stored: storedAtEachStep(() => clusters, scheduler),
+    hasTwoClusters: plan.hasOtherCluster,
     isPlain: isPlain(plan),
     hasRemovals: hasRemovals(plan),
     hasNoEvictions: hasNoEvictions(plan),
@@ -98,20 +99,25 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
   };
   const { history, hasUsers } = plan;
   const program = programs.etcd;
-  const cluster = new Cluster({
+  const options = {
     seed,
     scheduler,
     network,
     random,
     program,
-    members,
     history,
     hasUsers,
     trace,
     onRevoked,
-    onRemoved: (key) => checker.removed(key),
-    onCreatedAgain: (key) => checker.violate(`${key} was created again by a later write`),
-  });
+    onRemoved: (key: string) => checker.removed(key),
+    onCreatedAgain: (key: string) => checker.violate(`${key} was created again by a later write`),
+  };
+  const cluster = new Cluster({ ...options, name: 'etcd', subnet: '10.0.0', members });
+  network.members.push(...cluster.urls.map((url) => ({ host: new URL(url).hostname, port: PORT })));
+  const others = plan.hasOtherCluster
+    ? [new Cluster({ ...options, name: 'other', subnet: '10.0.2', members: [{ wall: EPOCH }] })]
+    : [];
+  const clusters = [cluster, ...others];
   const population = new Population({
     plan,
     programs,
@@ -119,7 +125,7 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
     network,
     checker,
     disturbances,
-    urls: cluster.urls,
+    urls: clusters.flatMap(({ urls }) => urls),
     trace,
   });
   const onReplaced = (): void => checker.replaced();
@@ -145,9 +151,9 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
     population.endBridges();
     await scheduler.run(scheduler.now + SETTLE, isFailed);
     if (checker.violations.length === 0)
-      for (const left of [...leftovers(cluster, network, population), ...requests.left]) checker.violate(left);
+      for (const left of [...leftovers(clusters, network, population), ...requests.left]) checker.violate(left);
     if (checker.violations.length === 0 && !isAgain) {
-      cluster.end();
+      for (const each of clusters) each.end();
       population.giveBack();
     }
   } finally {

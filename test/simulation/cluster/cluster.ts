@@ -25,6 +25,10 @@ const TICK = 500;
 const FLOOD = 1000;
 
 export interface ClusterOptions {
+  /** Names its members. */
+  readonly name: string;
+  /** The first numbers of the addresses of its members. */
+  readonly subnet: string;
   readonly seed: string;
   readonly scheduler: Scheduler;
   readonly network: Network;
@@ -46,6 +50,7 @@ export interface ClusterOptions {
 
 /** A cluster of etcd in memory, with both APIs. */
 export class Cluster {
+  readonly name: string;
   readonly members: readonly Member[];
   readonly consensus: Consensus<Member>;
   readonly counts = newCounts();
@@ -55,8 +60,9 @@ export class Cluster {
 
   constructor(options: ClusterOptions) {
     this.#options = options;
-    const { seed, scheduler, program } = options;
-    const processes = options.members.map((each, i) => new Process(`etcd${i + 1}`, scheduler, seed, each));
+    const { name, subnet, seed, scheduler, program } = options;
+    this.name = name;
+    const processes = options.members.map((each, i) => new Process(`${name}${i + 1}`, scheduler, seed, each));
     const [first] = processes;
     if (!first) throw new Error('a cluster needs a member');
     let loaded: typeof etcd | undefined;
@@ -64,11 +70,10 @@ export class Cluster {
       loaded = program.take();
     });
     this.#etcd = loaded as unknown as typeof etcd;
-    this.members = processes.map((process, i) => this.#newMember(process, `http://10.0.0.${i + 1}:${PORT}`));
+    this.members = processes.map((process, i) => this.#newMember(process, `http://${subnet}.${i + 1}:${PORT}`));
     this.#shared = this.#newShared();
     this.consensus = new Consensus(this.members, options, (leader, former) => this.#onLeader(leader, former));
     for (const member of this.members) this.#serve(member);
-    options.network.members.push(...this.urls.map((url) => ({ host: new URL(url).hostname, port: PORT })));
   }
 
   get v3(): V3Member {
