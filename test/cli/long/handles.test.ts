@@ -4,7 +4,7 @@ import type { EtcdApi } from '../../../src/index.ts';
 import { EtcdClient, LockManager } from '../../../src/index.ts';
 import { lastPart } from '../../../src/recipe/survey.ts';
 import { SINGLE_USE_KEYS } from '../../../src/v3/locks/entry-keys.ts';
-import { keysOf, untilKeys, useEtcdClient } from '../../support/both.ts';
+import { keysOf, ttlsOf, untilKeys, useEtcdClient } from '../../support/both.ts';
 import { startCli } from '../../support/cli.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { entriesIn, raw, recentTtl, untilQueued, useProxy } from '../../support/locks.ts';
@@ -18,12 +18,6 @@ async function acquired(api: EtcdApi, name: string, ...flags: readonly string[])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/^\S+\n$/);
   return stdout.trim();
-}
-
-/** The TTLs of all entries of a lock, in both stores. */
-async function ttlsOf(name: string): Promise<(number | undefined)[]> {
-  const entries = [...(await entriesIn(`/_locks/${name}`)), ...(await entriesBelow(`/_locks/${name}/`))];
-  return entries.map(({ ttl }) => ttl);
 }
 
 /** Cuts the TTLs of a lock's entries short, as if much time had passed. */
