@@ -13,7 +13,7 @@ import {
 } from '../../src/index.ts';
 import { ANY_API, APIS } from '../support/apis.ts';
 import { makeAuthority } from '../support/certificates.ts';
-import { type EtcdMember, startEtcd } from '../support/etcd.ts';
+import { startEtcd } from '../support/etcd.ts';
 import { freshName, queueOn, rejection } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -24,7 +24,8 @@ async function useSocket(scheme: 'unix' | 'unixs' = 'unix', ...args: string[]) {
   const file = is34 ? `${randomUUID()}:1` : join(temporaryDirectory(), 'etcd.sock');
   const etcd = await startEtcd({ alsoListen: [`${scheme}://${file}`], args });
   onTestFinished(() => etcd.stop());
-  return { etcd, path: is34 ? join(dirname(etcd.dataDir), file) : file };
+  const listenOnlyThere = () => etcd.restart({ args: [`--listen-client-urls=${scheme}://${file}`], wait: false });
+  return { etcd, path: is34 ? join(dirname(etcd.dataDir), file) : file, listenOnlyThere };
 }
 
 function useLocks(options: EtcdClientOptions, ttl = 30): LockManager {
@@ -44,6 +45,12 @@ describe.each(APIS)('with api %s, by a Unix socket', (api) => {
     expect(await (await waiting).release()).toBe(true);
   });
 
+  test('a lock is held on an etcd that listens nowhere else', async () => {
+    const { path, listenOnlyThere } = await useSocket();
+    await listenOnlyThere();
+    expect(await useLocks({ api, endpoints: `unix://${path}` }).request(freshName(), () => 'held')).toBe('held');
+  });
+
   test('a client fails over from a socket without a server to a URL', async () => {
     const { etcd } = await useSocket();
     const endpoints = [`unix://${join(temporaryDirectory(), 'none.sock')}`, etcd.url];
@@ -56,14 +63,27 @@ describe('with TLS, by a Unix socket', () => {
   const authority = makeAuthority();
   const { ca } = authority;
 
-  async function useSecured(hosts: string[]): Promise<{ path: string; etcd: EtcdMember }> {
+  /** @param clients whether clients must present a certificate */
+  async function useSecured(hosts: string[], { clients = false } = {}) {
     const directory = temporaryDirectory();
     const { cert, key } = authority.issue({ hosts });
     writeFileSync(join(directory, 'cert.pem'), cert);
     writeFileSync(join(directory, 'key.pem'), key);
+    writeFileSync(join(directory, 'ca.pem'), ca);
     const files = [`--cert-file=${join(directory, 'cert.pem')}`, `--key-file=${join(directory, 'key.pem')}`];
-    return useSocket('unixs', ...files);
+    const asking = ['--client-cert-auth', `--trusted-ca-file=${join(directory, 'ca.pem')}`];
+    return useSocket('unixs', ...files, ...(clients ? asking : []));
   }
+
+  test.each(APIS)(
+    'a lock is held with api %s on an etcd that asks for a certificate and listens nowhere else',
+    async (api) => {
+      const { path, listenOnlyThere } = await useSecured(['localhost'], { clients: true });
+      await listenOnlyThere();
+      const locks = useLocks({ api, endpoints: `unixs://${path}`, ca, ...authority.issue() });
+      expect(await locks.request(freshName(), () => 'held')).toBe('held');
+    },
+  );
 
   test('the certificate must be for localhost, or for serverName', async () => {
     const local = await useSecured(['localhost']);
