@@ -18,6 +18,9 @@ import { freshName, queueOn, rejection } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
+/** With a timeout, a request is repeated until etcd has started. */
+const WHILE_STARTING = { timeout: 60 };
+
 /** Starts etcd with a Unix socket. etcd 3.4 accepts only relative paths with a colon. */
 async function useSocket(scheme: 'unix' | 'unixs' = 'unix', ...args: string[]) {
   const is34 = inject('etcdVersion') === undefined;
@@ -48,7 +51,8 @@ describe.each(APIS)('with api %s, by a Unix socket', (api) => {
   test('a lock is held on an etcd that listens nowhere else', async () => {
     const { path, listenOnlyThere } = await useSocket();
     await listenOnlyThere();
-    expect(await useLocks({ api, endpoints: `unix://${path}` }).request(freshName(), () => 'held')).toBe('held');
+    const locks = useLocks({ api, endpoints: `unix://${path}` });
+    expect(await locks.request(freshName(), WHILE_STARTING, () => 'held')).toBe('held');
   });
 
   test('a client fails over from a socket without a server to a URL', async () => {
@@ -81,7 +85,7 @@ describe('with TLS, by a Unix socket', () => {
       const { path, listenOnlyThere } = await useSecured(['localhost'], { clients: true });
       await listenOnlyThere();
       const locks = useLocks({ api, endpoints: `unixs://${path}`, ca, ...authority.issue() });
-      expect(await locks.request(freshName(), () => 'held')).toBe('held');
+      expect(await locks.request(freshName(), WHILE_STARTING, () => 'held')).toBe('held');
     },
   );
 
