@@ -6,3 +6,6 @@ export const APIS: readonly EtcdApi[] = inject('etcdVersion') === undefined ? ['
 
 /** For tests whose outcome does not depend on the API. */
 export const ANY_API: EtcdApi = APIS.includes('v2') ? 'v2' : 'v3';
+
+/** For tests that need each API once. */
+export const EVERY_API: EtcdApi = APIS.includes('both') ? 'both' : 'v3';
