@@ -15,7 +15,8 @@ const TTL = '600';
 
 /** What sets the TTL of the hold. */
 const isSetting = ({ method, path, body }: ProxiedRequest): boolean =>
-  (method === 'PUT' && body.includes(`ttl=${TTL}`)) || (path.endsWith('/lease/grant') && body.includes(TTL));
+  (method === 'PUT' && body.includes(`ttl=${TTL}`)) ||
+  (path.endsWith('/lease/grant') && body.includes(`"TTL":"${TTL}"`));
 const isRead = ({ method, path }: ProxiedRequest): boolean => method === 'GET' || path.endsWith('/kv/range');
 
 /** Starts `acquire`; the end of the test kills it. Nobody reads its output unless the test does. */
