@@ -86,6 +86,12 @@ const ON_ANY_VERSION = [
 /** What python-etcd's `Lock` must do as before, though a bridge is its etcd. */
 const THROUGH_A_BRIDGE = ['compat/{turns,counter,adoption,names,readers-writers,transcripts}.test.ts'];
 
+/** How clients reach etcd: sockets, certificates, passwords, members and paths that the server decides about. */
+const CONNECTIONS = [
+  'test/http/{paths,unix-sockets}.test.ts',
+  'test/http/long/{changed-certificates,changed-password,followed-members,server-name}.test.ts',
+];
+
 /** The tests of etcd v3 on a version of etcd that `npm run peers` has built, instead of the etcd on the PATH. */
 const onVersion = (version: '3.5' | '3.6'): TestProjectConfiguration[] => {
   const setup = {
@@ -101,6 +107,7 @@ const onVersion = (version: '3.5' | '3.6'): TestProjectConfiguration[] => {
           'test/v3/**/*.test.ts',
           'test/server/bridge/{client,keys,service,transcripts}.test.ts',
           'test/server/bridge/long/{python,users}.test.ts',
+          ...CONNECTIONS,
         ],
         exclude: ON_ANY_VERSION,
         provide: { etcdVersion: version },

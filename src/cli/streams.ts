@@ -22,6 +22,15 @@ export function print(line: OutputLine): void {
   process.stdout.write(`${rendered(line)}\n`);
 }
 
+/** Prints like {@link print}. Resolves once the line is written. If that fails, rejects instead of letting the process exit. */
+export async function printOrReject(line: OutputLine): Promise<void> {
+  const { stdout } = process;
+  stdout.on('error', ignore).off('error', exitOnError);
+  await new Promise<void>((resolve, reject) => {
+    stdout.write(`${rendered(line)}\n`, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
 /** Prints a text of this program on stdout, as it is. */
 export function printText(text: string): void {
   process.stdout.write(text);
@@ -99,8 +108,12 @@ export function clearStatus(): void {
  * `\uXXXX`.
  */
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part)));
+  print(jsonOf(value));
 }
+
+/** Returns a value as JSON, in which bigints are strings. */
+export const jsonOf = (value: unknown): string =>
+  JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part));
 
 /** Prints an object on stderr as one line of JSON that begins with the time. Unprintable characters in strings become `\uXXXX`. */
 export function logJson(record: object): void {
@@ -131,13 +144,15 @@ function renderedPiece(piece: string | Styled, stream: NodeJS.WriteStream): stri
  * for another reason, such as a full disk, the process exits with 125.
  */
 export function exitOnFailedOutput(): void {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE' || error.code === 'EIO') process.exit(ExitCode.ok);
-    // Node's message ends with the system call.
-    complain(`cannot write to stdout: ${error.message.split(', ', 1)[0]}`);
-    process.exit(ExitCode.failed);
-  });
+  process.stdout.on('error', exitOnError);
   process.stderr.on('error', ignore);
+}
+
+function exitOnError(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE' || error.code === 'EIO') process.exit(ExitCode.ok);
+  // Node's message ends with the system call.
+  complain(`cannot write to stdout: ${error.message.split(', ', 1)[0]}`);
+  process.exit(ExitCode.failed);
 }
 
 /** Makes the process exit with 125 after an error that nothing handles. Node's own code for that, 1, means that a lock is taken. */

@@ -179,6 +179,8 @@ export interface TicketOptions {
   readonly mayExist?: boolean;
   /** Whether this ticket makes one entry only, with a value that no other ticket has. Default false. */
   readonly isSingleUse?: boolean;
+  /** The key of the entry that `find` takes over, for a store that does not search by the value. Default: it follows from the value. */
+  readonly key?: string | undefined;
 }
 
 /** The queue of one lock. */

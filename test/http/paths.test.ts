@@ -7,6 +7,7 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ignore } from '../../src/base/cancellation.ts';
 import { EtcdClient, type EtcdClientOptions, EtcdUnusableAnswer, LockManager } from '../../src/index.ts';
 import { Bridge } from '../../src/server/bridge/bridge.ts';
+import { APIS } from '../support/apis.ts';
 import { runCli } from '../support/cli.ts';
 import { freshName, rejection } from '../support/locks.ts';
 
@@ -42,7 +43,7 @@ function useLocks(options: EtcdClientOptions): LockManager {
   return new LockManager(client, { ttl: 9 });
 }
 
-describe.each(['v2', 'v3', 'both'] as const)('with api %s, through a reverse proxy', (api) => {
+describe.each(APIS)('with api %s, through a reverse proxy', (api) => {
   test('a lock is acquired, waited for and taken over, and no request leaves the path', async () => {
     const { url, paths } = await useReverseProxy();
     const name = freshName();
@@ -72,7 +73,7 @@ test('a bridge and the commands reach etcd by the path, and doctor finds nothing
   const held = await useLocks({ endpoints: bridge.url }).acquire(name);
   const listed = await runCli(['ls', '--api', 'v3', '--endpoints', url, name.slice(0, 12)]);
   expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining(name) });
-  for (const api of ['v2', 'v3']) {
+  for (const api of APIS.filter((one) => one !== 'both')) {
     const { code, stdout } = await runCli(['doctor', '--api', api, '--endpoints', url]);
     expect(stdout).toContain(url.replace(/\/$/, ''));
     expect(code).toBe(0);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ignore } from '../../src/base/cancellation.ts';
 import {
   EtcdClient,
@@ -11,27 +11,33 @@ import {
   EtcdWatchTimedOut,
   LockManager,
 } from '../../src/index.ts';
+import { ANY_API, APIS, EVERY_API } from '../support/apis.ts';
 import { makeAuthority } from '../support/certificates.ts';
-import { type EtcdMember, startEtcd } from '../support/etcd.ts';
+import { startEtcd } from '../support/etcd.ts';
 import { freshName, queueOn, rejection } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
-/** Starts etcd 3.4 with a Unix socket, which it has at a relative path. */
+/** With a timeout, a request is repeated until etcd has started. */
+const WHILE_STARTING = { timeout: 60 };
+
+/** Starts etcd with a Unix socket. etcd 3.4 accepts only relative paths with a colon. */
 async function useSocket(scheme: 'unix' | 'unixs' = 'unix', ...args: string[]) {
-  const file = `${randomUUID()}:1`;
+  const is34 = inject('etcdVersion') === undefined;
+  const file = is34 ? `${randomUUID()}:1` : join(temporaryDirectory(), 'etcd.sock');
   const etcd = await startEtcd({ alsoListen: [`${scheme}://${file}`], args });
   onTestFinished(() => etcd.stop());
-  return { etcd, path: join(dirname(etcd.dataDir), file) };
+  const listenOnlyThere = () => etcd.restart({ args: [`--listen-client-urls=${scheme}://${file}`], wait: false });
+  return { etcd, path: is34 ? join(dirname(etcd.dataDir), file) : file, listenOnlyThere };
 }
 
 function useLocks(options: EtcdClientOptions, ttl = 30): LockManager {
-  const client = new EtcdClient(options);
+  const client = new EtcdClient({ api: ANY_API, ...options });
   onTestFinished(() => client.close({ timeout: 0 }).catch(ignore));
   return new LockManager(client, { ttl });
 }
 
-describe.each(['v2', 'v3', 'both'] as const)('with api %s, by a Unix socket', (api) => {
+describe.each(APIS)('with api %s, by a Unix socket', (api) => {
   test('a lock is acquired, waited for, and taken over', async () => {
     const { etcd, path } = await useSocket();
     const name = freshName();
@@ -54,14 +60,24 @@ describe('with TLS, by a Unix socket', () => {
   const authority = makeAuthority();
   const { ca } = authority;
 
-  async function useSecured(hosts: string[]): Promise<{ path: string; etcd: EtcdMember }> {
+  /** @param clients whether clients must present a certificate */
+  async function useSecured(hosts: string[], { clients = false } = {}) {
     const directory = temporaryDirectory();
     const { cert, key } = authority.issue({ hosts });
     writeFileSync(join(directory, 'cert.pem'), cert);
     writeFileSync(join(directory, 'key.pem'), key);
+    writeFileSync(join(directory, 'ca.pem'), ca);
     const files = [`--cert-file=${join(directory, 'cert.pem')}`, `--key-file=${join(directory, 'key.pem')}`];
-    return useSocket('unixs', ...files);
+    const asking = ['--client-cert-auth', `--trusted-ca-file=${join(directory, 'ca.pem')}`];
+    return useSocket('unixs', ...files, ...(clients ? asking : []));
   }
+
+  test('a lock is held on an etcd that asks for a certificate and listens nowhere else', async () => {
+    const { path, listenOnlyThere } = await useSecured(['localhost'], { clients: true });
+    await listenOnlyThere();
+    const locks = useLocks({ api: EVERY_API, endpoints: `unixs://${path}`, ca, ...authority.issue() });
+    expect(await locks.request(freshName(), WHILE_STARTING, () => 'held')).toBe('held');
+  });
 
   test('the certificate must be for localhost, or for serverName', async () => {
     const local = await useSecured(['localhost']);
@@ -113,6 +129,13 @@ describe('a Unix socket', () => {
       await client.close({ timeout: 0 });
     `);
     expect(stdout).toMatch(/^unreachable .*EACCES/);
+  });
+
+  test('is enough for a lock on an etcd that listens nowhere else', async () => {
+    const { path, listenOnlyThere } = await useSocket();
+    await listenOnlyThere();
+    const locks = useLocks({ api: EVERY_API, endpoints: `unix://${path}` });
+    expect(await locks.request(freshName(), WHILE_STARTING, () => 'held')).toBe('held');
   });
 
   test('that etcd leaves is used again when etcd comes back', async () => {

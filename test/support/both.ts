@@ -22,6 +22,12 @@ export async function keysOf(name: string): Promise<{ v2: string[]; v3: string[]
   return { v2: v2.map(({ key }) => key), v3: v3.map(({ key }) => key) };
 }
 
+/** The TTLs of all entries of a lock, in both stores. */
+export async function ttlsOf(name: string): Promise<(number | undefined)[]> {
+  const entries = [...(await entriesIn(`/_locks/${name}`)), ...(await entriesBelow(`/_locks/${name}/`))];
+  return entries.map(({ ttl }) => ttl);
+}
+
 /** Waits until the lock has this many entries in each store. */
 export const untilKeys = (name: string, v2: number, v3: number) =>
   until(

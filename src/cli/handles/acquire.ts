@@ -16,7 +16,7 @@ import { conflictExitCodeOption, ifAvailableOption, limitOption, quietOption, SH
 import { withProgress } from '../job/progress.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
 import { untilSignalled } from '../signals.ts';
-import { print, printJson, remark } from '../streams.ts';
+import { jsonOf, printOrReject, remark } from '../streams.ts';
 import { formatHandle } from './handle.ts';
 
 interface Flags {
@@ -49,8 +49,12 @@ lock.
 
 With --json, it prints name, mode, key, uuid, ttl, fencingToken, fencingTokens (one for each API), and handle.
 
-While "acquire" waits, its entry has a TTL of at most ${WAITING_TTL} seconds. A signal that ends the wait removes the entry. If
-"acquire" is killed before it prints the handle, the entry expires when its TTL has passed.`;
+While "acquire" waits, its entry has a TTL of at most ${WAITING_TTL} seconds. A signal that ends the wait removes the entry. So does
+"acquire" itself if it cannot print the handle, for instance because its reader is gone; it then exits with 125.
+
+If "acquire" is killed by SIGKILL, or its host fails, the entry expires by itself. A waiter expires after at most ${WAITING_TTL}
+seconds, and a holder after at most the TTL. Nobody has a handle of such a hold. To end it earlier, find its uuid with
+"inspect", and use "release --uuid" with --force.`;
 
 /** `etcd-v2-lock acquire`: acquires a lock for other commands to release. */
 export function acquireCommand(): Command {
@@ -144,8 +148,12 @@ async function handOut(client: EtcdClient, held: OpenHeld, signal: AbortSignal, 
   const { lockPrefix, clusterId = '' } = client;
   const { api = 'v2' } = clientOptions(connectionOf(command));
   const handle = formatHandle({ api, ttl, fencingToken, clusterId, uuid, lockPrefix, name, id: lastPart(key) });
-  if (json) printJson({ name, mode, limit, key, uuid, ttl, fencingToken, fencingTokens, handle });
-  else print(handle);
+  const output = { name, mode, limit, key, uuid, ttl, fencingToken, fencingTokens, handle };
+  await printOrReject(json ? jsonOf(output) : handle).catch(async (error: unknown) => {
+    await queue.evict(entry, {}).catch(mayStay);
+    const why = `its handle could not be printed: ${errorText(error)}`;
+    throw new CliError(`${key} was removed again: ${why}`, ExitCode.failed);
+  });
   return ExitCode.ok;
 }
 

@@ -34,7 +34,8 @@ async function renew(open: OpenHandle, json = false): Promise<number> {
   const { handle, client } = open;
   const { name, uuid, ttl, fencingToken } = handle;
   const { key, value } = await holder(open);
-  const ticket = client.store.queue(name).ticket(value, { mayExist: true });
+  // On v3, "acquire" has chosen the key if its wait had queued up often.
+  const ticket = client.store.queue(name).ticket(value, { key });
   if ((await ticket.find())?.key !== key) throw lost(open, 'its key was written again');
   await ticket.leave({ until: Deadline.after(ttl) });
   await holder(open);

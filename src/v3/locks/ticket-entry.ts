@@ -4,6 +4,7 @@ import { EtcdClusterIdChanged, EtcdLockExpired, isNotCarriedOut } from '../../er
 import { noEntry } from '../../recipe/entries/lost.ts';
 import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY } from '../../recipe/entries/timing.ts';
 import { isElsewhere, Settler, SettlersAtWork, type Unsettled } from '../../recipe/settler.ts';
+import type { TicketOptions } from '../../recipe/store.ts';
 import type { GatewayCall } from '../gateway/gateway.ts';
 import {
   duty,
@@ -39,14 +40,15 @@ export class TicketEntry implements LeaseUser, Unsettled {
   #key: EntryKey | undefined;
   #state: EntryState = INITIAL;
 
-  constructor(session: Session, path: string, value: string, isSingleUse: boolean) {
+  constructor(session: Session, path: string, value: string, { isSingleUse = false, key }: TicketOptions) {
     this.session = session;
     this.path = path;
     this.value = value;
     this.#isSingleUse = isSingleUse;
     const own = singleUseKey(path, value);
     this.id = own.key;
-    if (!isSingleUse) this.#key = own;
+    if (key !== undefined) this.#key = { key, isUsedAgain: false };
+    else if (!isSingleUse) this.#key = own;
   }
 
   get key(): string {

@@ -31,9 +31,9 @@ export class V3Ticket implements Ticket {
   readonly #standings: V3Standings;
   readonly #writer: EntryWriter;
 
-  constructor(session: Session, path: string, value: string, { isSingleUse = false }: TicketOptions = {}) {
+  constructor(session: Session, path: string, value: string, options: TicketOptions = {}) {
     this.#session = session;
-    this.#entry = new TicketEntry(session, path, value, isSingleUse);
+    this.#entry = new TicketEntry(session, path, value, options);
     this.#standings = new V3Standings(session.requests, path);
     this.#writer = new EntryWriter(this.#entry, this.#standings);
   }

@@ -2,7 +2,9 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { formatHandle, parseHandle } from '../../../src/cli/handles/handle.ts';
 import type { EtcdApi } from '../../../src/index.ts';
 import { EtcdClient, LockManager } from '../../../src/index.ts';
-import { keysOf, untilKeys } from '../../support/both.ts';
+import { lastPart } from '../../../src/recipe/survey.ts';
+import { SINGLE_USE_KEYS } from '../../../src/v3/locks/entry-keys.ts';
+import { keysOf, ttlsOf, untilKeys, useEtcdClient } from '../../support/both.ts';
 import { startCli } from '../../support/cli.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { entriesIn, raw, recentTtl, untilQueued, useProxy } from '../../support/locks.ts';
@@ -16,12 +18,6 @@ async function acquired(api: EtcdApi, name: string, ...flags: readonly string[])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/^\S+\n$/);
   return stdout.trim();
-}
-
-/** The TTLs of all entries of a lock, in both stores. */
-async function ttlsOf(name: string): Promise<(number | undefined)[]> {
-  const entries = [...(await entriesIn(`/_locks/${name}`)), ...(await entriesBelow(`/_locks/${name}/`))];
-  return entries.map(({ ttl }) => ttl);
 }
 
 /** Cuts the TTLs of a lock's entries short, as if much time had passed. */
@@ -91,6 +87,26 @@ test.each(APIS)('a hold on %s that nobody renews expires, which release and rene
   expect(await ask(['renew', '--handle', handle])).toMatchObject({ code: 75, stdout: '' });
   expect(await ask(['release', '--handle', handle])).toMatchObject({ code: 1, stdout: '' });
 });
+
+test.each(['v3', 'both'] as const)(
+  'renew and release find the entry of a process that had many entries on %s before, as after a wait that queued up again and again',
+  async (api) => {
+    const name = useLockName();
+    const client = useEtcdClient({ api });
+    const locks = new LockManager(client);
+    // As "acquire" does, but each of these entries would take a wait that loses its entry.
+    for (let i = 0; i < SINGLE_USE_KEYS; i += 1) await locks.request(name, () => undefined);
+    const { uuid, key, fencingToken, release } = await locks.acquire(name, { holdAtLeast: 600 });
+    await release();
+    const { clusterId = '', lockPrefix } = client;
+    const handle = formatHandle({ api, ttl: 600, fencingToken, clusterId, uuid, lockPrefix, name, id: lastPart(key) });
+    await age(name);
+    expect(await ask(['renew', '--handle', handle])).toMatchObject({ code: 0, stderr: '' });
+    expect(await ttlsOf(name)).toEqual(api === 'both' ? [recentTtl(600), recentTtl(600)] : [recentTtl(600)]);
+    expect(await ask(['release', '--handle', handle])).toMatchObject({ code: 0, stderr: '' });
+    expect(await keysOf(name)).toEqual(noKeys);
+  },
+);
 
 test.each(['v2', 'v3'] as const)('a handle on %s does not touch an entry of another client at its key', async (api) => {
   const name = useLockName();

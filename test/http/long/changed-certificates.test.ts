@@ -10,6 +10,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { ignore } from '../../../src/base/cancellation.ts';
 import { EtcdClient, type EtcdClientOptions, EtcdTlsFailed, LockManager } from '../../../src/index.ts';
 import { Bridge } from '../../../src/server/bridge/bridge.ts';
+import { ANY_API, APIS } from '../../support/apis.ts';
 import { type Authority, type Identity, makeAuthority } from '../../support/certificates.ts';
 import { freshName, rejection } from '../../support/locks.ts';
 import { useTlsEtcd } from '../../support/secured-etcd.ts';
@@ -50,7 +51,7 @@ function useSecret(ca: string, first: Identity) {
 }
 
 function useLocks(options: EtcdClientOptions, ttl = 9): LockManager {
-  const client = new EtcdClient(options);
+  const client = new EtcdClient({ api: ANY_API, ...options });
   onTestFinished(() => client.close({ timeout: 0 }).catch(ignore));
   return new LockManager(client, { ttl });
 }
@@ -166,7 +167,7 @@ async function expectHeld(holds: readonly Awaited<ReturnType<typeof useHold>>[])
 const useHold = (locks: LockManager) => locks.acquire(freshName());
 const useHolds = (locks: LockManager) => Promise.all(Array.from({ length: 5 }, () => useHold(locks)));
 
-describe.each(['v2', 'v3', 'both'] as const)('with api %s', (api) => {
+describe.each(APIS)('with api %s', (api) => {
   test('ten certificates replaced under load cost no hold, and once the new one is in use, no later request has an old one', async () => {
     const { etcd } = await useTlsEtcd(authority.issue(), authority);
     const { url, seen } = await useWitness(authority, etcd.url);
@@ -204,7 +205,7 @@ describe.each(['v2', 'v3', 'both'] as const)('with api %s', (api) => {
   });
 });
 
-test.each(['v3', 'both'] as const)(
+test.each(APIS.filter((api) => api !== 'v2'))(
   'ten certificates of a bridge to etcd, and ten for its clients, cost no hold on %s of its clients',
   async (api) => {
     const { etcd } = await useTlsEtcd(authority.issue(), authority);
@@ -214,7 +215,7 @@ test.each(['v3', 'both'] as const)(
     const { certFile, keyFile } = own.options;
     const bridge = await Bridge.start({ api, endpoints: url, ...toEtcd.options, tls: { certFile, keyFile } });
     onTestFinished(() => bridge.stop());
-    const locks = useLocks({ endpoints: bridge.url, caFile: own.options.caFile }, TTL);
+    const locks = useLocks({ api: 'v2', endpoints: bridge.url, caFile: own.options.caFile }, TTL);
     const holds = await useHolds(locks);
     const { load, stop } = useLoad(locks);
     const shown = new Set<string>();

@@ -11,6 +11,7 @@ import {
 } from '../../../src/index.ts';
 import { Bridge } from '../../../src/server/bridge/bridge.ts';
 import { aborted } from '../../suites/lock/locks.ts';
+import { APIS } from '../../support/apis.ts';
 import { startEtcd } from '../../support/etcd.ts';
 import { freshName, rejection } from '../../support/locks.ts';
 import { APP, guard } from '../../support/secured-etcd.ts';
@@ -20,14 +21,13 @@ import { until } from '../../support/until.ts';
 /** Seconds. */
 const TTL = 15;
 
-/** Starts an etcd that asks for a password on both APIs. */
+/** Starts an etcd that asks for a password on each of its APIs. */
 async function useGuardedEtcd() {
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());
-  const [v2, v3] = [await guard(etcd.url), await guardV3(etcd.url)];
+  const guards = [...(etcd.hasV2 ? [await guard(etcd.url)] : []), await guardV3(etcd.url)];
   const changePassword = async (password: string): Promise<void> => {
-    await v2.changePassword(password);
-    await v3.changePassword(password);
+    for (const one of guards) await one.changePassword(password);
   };
   return { url: etcd.url, changePassword };
 }
@@ -49,7 +49,7 @@ function useLocks(options: EtcdClientOptions, ttl: number): LockManager {
   return new LockManager(client, { ttl });
 }
 
-describe.each(['v2', 'v3', 'both'] as const)('with api %s', (api) => {
+describe.each(APIS)('with api %s', (api) => {
   /** A client asks once for each store. */
   const stores = api === 'both' ? 2 : 1;
 

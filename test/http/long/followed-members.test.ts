@@ -5,6 +5,7 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ignore } from '../../../src/base/cancellation.ts';
 import { EtcdClient, type EtcdClientOptions, LockManager } from '../../../src/index.ts';
 import { useAlteredMember } from '../../support/altered-member.ts';
+import { ANY_API, APIS } from '../../support/apis.ts';
 import { makeAuthority } from '../../support/certificates.ts';
 import { debugOutput } from '../../support/debug-output.ts';
 import { type EtcdMember, RECONFIGURABLE, startCluster, startEtcd, startLearner } from '../../support/etcd.ts';
@@ -16,7 +17,7 @@ const LISTS = /^(GET \/v2\/members|POST \/v3\/cluster\/member\/list)$/;
 const PATIENCE = { timeout: 100_000 };
 
 function useClient(options: EtcdClientOptions): { client: EtcdClient; locks: LockManager } {
-  const client = new EtcdClient({ followMembers: true, ...options });
+  const client = new EtcdClient({ api: ANY_API, followMembers: true, ...options });
   onTestFinished(() => client.close({ timeout: 0 }).catch(ignore));
   return { client, locks: new LockManager(client, { ttl: 15 }) };
 }
@@ -45,7 +46,7 @@ async function idOf(member: EtcdMember | undefined): Promise<string> {
 
 /** Adds a member, and waits until it has a vote. */
 async function grow(members: readonly EtcdMember[]): Promise<EtcdMember> {
-  const added = await startLearner(members, undefined, ['--enable-v2']);
+  const added = await startLearner(members, undefined, APIS.includes('v2') ? ['--enable-v2'] : []);
   onTestFinished(() => added.stop());
   const ID = await idOf(added);
   await until(
@@ -55,7 +56,7 @@ async function grow(members: readonly EtcdMember[]): Promise<EtcdMember> {
   return added;
 }
 
-describe.each(['v2', 'v3', 'both'] as const)('with api %s, a client that follows the member list', (api) => {
+describe.each(APIS)('with api %s, a client that follows the member list', (api) => {
   test('holds its lock while all members that it was given are replaced by others', async () => {
     const cluster = await startCluster(3, { args: RECONFIGURABLE });
     onTestFinished(() => cluster.stop());
@@ -169,7 +170,7 @@ async function useTrap() {
   return trap;
 }
 
-test.each(['v2', 'v3'] as const)(
+test.each(APIS.filter((api) => api !== 'both'))(
   'with api %s, a list without TLS is not used by a client that was given https only',
   async (api) => {
     const authority = makeAuthority();

@@ -4,6 +4,7 @@ import { createSecureContext } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ignore } from '../../../src/base/cancellation.ts';
 import { EtcdClient, type EtcdClientOptions, EtcdTlsFailed, LockManager } from '../../../src/index.ts';
+import { APIS } from '../../support/apis.ts';
 import { encrypted, makeAuthority } from '../../support/certificates.ts';
 import { freshName, rejection } from '../../support/locks.ts';
 import { useTlsEtcd } from '../../support/secured-etcd.ts';
@@ -18,7 +19,7 @@ function useLocks(options: EtcdClientOptions): LockManager {
   return new LockManager(client);
 }
 
-describe.each(['v2', 'v3', 'both'] as const)('with api %s, on an etcd whose certificate lacks its address', (api) => {
+describe.each(APIS)('with api %s, on an etcd whose certificate lacks its address', (api) => {
   test('a client that knows the name in the certificate gets the lock', async () => {
     const { url } = await useTlsEtcd(elsewhere);
     const locks = useLocks({ api, endpoints: url, ca, serverName: 'etcd.test' });
