@@ -28,8 +28,10 @@ export class V3Standings {
   #changed: bigint | undefined;
   /** Whether the last wait ended by silence: its member may be down. */
   #wasSilent = false;
-  /** The fencing token of the present hold, and the rank of its entry. A hold keeps its token. */
-  #token: { readonly rank: bigint; readonly token: bigint } | undefined;
+  /** The fencing token of the present or last hold. */
+  #token: bigint | undefined;
+  /** Rank of the entry of the present hold, which keeps its token. */
+  #held: bigint | undefined;
 
   /** @param path directory of the queue */
   constructor(requests: LockRequests, path: string) {
@@ -39,12 +41,18 @@ export class V3Standings {
 
   /** The fencing token of the present or last hold; undefined before the first. */
   get token(): bigint | undefined {
-    return this.#token?.token;
+    return this.#token;
   }
 
   /** Sets the answer to the last append; undefined: the answer is out of date. */
   appended(fresh: AppendResult | undefined): void {
     this.#fresh = fresh;
+  }
+
+  /** Call this when the ticket leaves its queue. A later hold gets another token, even with the same entry. */
+  left(): void {
+    this.#fresh = undefined;
+    this.#held = undefined;
   }
 
   /** See {@link Ticket.standing}. */
@@ -109,8 +117,9 @@ export class V3Standings {
   ): Standing {
     this.#behind = obstacle && { obstacle, revision };
     if (obstacle) return { behind: obstacle.nearest, fencingToken: revision, ...about };
-    if (this.#token?.rank !== rank) this.#token = { rank, token: revision };
-    return { behind: undefined, fencingToken: this.#token.token, ...about };
+    if (this.#token === undefined || this.#held !== rank) this.#token = revision;
+    this.#held = rank;
+    return { behind: undefined, fencingToken: this.#token, ...about };
   }
 
   /** Returns a function that reads the first entry. Reads more keys if the first one belongs to another lock. */

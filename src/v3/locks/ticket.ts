@@ -160,7 +160,7 @@ export class V3Ticket implements Ticket {
     entry.apply({ is: 'callBegan' });
     try {
       await entry.stopSettling();
-      this.#standings.appended(undefined);
+      this.#standings.left();
       entry.apply({ is: 'givenUp', until: until?.passed ? undefined : until });
       await entry.settle({ signal, background: entry.pending.closing.aborted });
     } finally {

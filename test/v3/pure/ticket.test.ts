@@ -187,6 +187,20 @@ describe('the fencing token', () => {
     expect(second).toBeGreaterThan(first);
     expect(ticket.fencingTokens).toEqual({ v3: second });
   });
+
+  test('of a later hold with the same entry is greater, too', async () => {
+    const { gateway, ticket, enter } = setUp();
+    await enter();
+    const { fencingToken: first } = await ticket.standing({});
+    const { own } = gateway;
+    await ticket.leave();
+    // As if a member of another cluster had answered the removal.
+    gateway.own = own;
+    gateway.revision = 40n;
+    await ticket.find();
+    expect((await ticket.standing({})).fencingToken).toBe(40n);
+    expect(first).toBeLessThan(40n);
+  });
 });
 
 describe('the watch of a held entry', () => {
