@@ -1,6 +1,7 @@
 import type { ShownEntry, ShownEvent, ShownQueue } from '../src/cli/ui/shapes.ts';
 import { Client, Foreign, More, Ttl } from './parts.tsx';
 import { clock, openName, queue, rows } from './state.ts';
+import { Timeline } from './timeline.tsx';
 import { heldFor, nameOf, otherNamesOf, timeText, waitedFor } from './words.ts';
 
 type Queue = ShownQueue['queues'][number];
@@ -123,12 +124,16 @@ export function OpenLock() {
           The queue is empty: nobody holds this lock.
         </p>
       )}
+      {shown && <Timeline queue={shown} />}
       {shown?.queues.map((each) => (
         <Store key={each.api} {...each} />
       ))}
       {shown && (
         <section aria-label="history">
-          <h2>Since {timeText(shown.startedAt)}, when this server started</h2>
+          <h2>
+            Since {timeText(shown.recordedSince)}
+            {shown.recordedSince === shown.startedAt ? ', when this server started' : '; earlier events are not kept'}
+          </h2>
           {shown.history.length === 0 && <p class="empty">Nothing has happened.</p>}
           <ol class="history">
             {shown.history.toReversed().map((event) => (

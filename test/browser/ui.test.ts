@@ -13,7 +13,7 @@ import { lockByEtcdctl } from '../support/etcdctl.mjs';
 import { expectPrintable, HOSTILE } from '../support/hostile.ts';
 import { useProxy } from '../support/locks.ts';
 import { useLockName } from '../support/queues.ts';
-import { entryOf, startUi, type Ui, useUi, write } from '../support/ui.ts';
+import { entryOf, remove, startUi, type Ui, useUi, write } from '../support/ui.ts';
 import { openPage } from './browser.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8');
@@ -219,6 +219,64 @@ test('the list is sorted by trouble: never expires, longest wait, and then the o
   await expect.poll(names).toEqual(['cache/rebuild', 'elections/api', 'jobs/nightly-report', 'orders/import']);
 });
 
+describe('the timeline of a lock', () => {
+  test('shows how each client has waited, held and ended, and says so in words', async () => {
+    const ui = await useMemory();
+    const [held, waiting] = [entryOf('x', 1, `${'1'.repeat(32)}@web-1`), entryOf('x', 2, `${'2'.repeat(32)}@web-2`)];
+    const page = await openPage(`${ui.url}/#/lock/x`);
+    await appears(page.getByText('The queue is empty'));
+    expect(await page.getByRole('img').count()).toBe(0);
+    write(ui, held);
+    write(ui, waiting);
+    await appears(
+      page.getByRole('img', { name: /^Timeline of 2 clients .* on etcd v2, 1 hold and 1 wait\. 0 entries/ }),
+    );
+    const timeline = page.locator('.timeline');
+    expect(await timeline.locator('.row-name').allTextContents()).toEqual(['web-1', 'web-2']);
+    expect([await timeline.locator('.bar-holds').count(), await timeline.locator('.bar-waits').count()]).toEqual([
+      1, 1,
+    ]);
+    ui.model.changed({ how: 'expired', key: held.key, index: 3 }, Date.now());
+    remove(ui, waiting);
+    await appears(page.getByRole('img', { name: /: nobody holds the lock now\. 1 entries have expired or were lost/ }));
+    expect([await timeline.locator('.bar-holds').count(), await timeline.locator('.sign-bad').count()]).toEqual([2, 1]);
+    await appears(page.locator('.event-expired').getByText('web-1'));
+  });
+
+  test('has at most 20 rows, and nothing in it moves by itself', async () => {
+    const ui = await useMemory();
+    for (let at = 0; at < 30; at += 1) write(ui, entryOf('x', at + 1, `${'1'.repeat(32)}@web-${at}`));
+    const page = await openPage(`${ui.url}/#/lock/x`);
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    await appears(page.getByText('10 further clients are not drawn.'));
+    expect(await page.locator('.row-name').count()).toBe(20);
+    const moving = await page.evaluate(() =>
+      [...document.querySelectorAll('.timeline *')].filter((each) => {
+        const { transitionDuration, animationName } = getComputedStyle(each);
+        return transitionDuration !== '0s' || animationName !== 'none';
+      }),
+    );
+    expect(moving).toEqual([]);
+    await page.getByLabel('Show').selectOption('the last minute');
+    expect(await page.locator('.row-name').count()).toBe(20);
+  });
+
+  test('ends where etcd was last seen', async () => {
+    const ui = await useMemory();
+    write(ui, entryOf('x', 1, `${'1'.repeat(32)}@web-1`));
+    const page = await openPage(`${ui.url}/#/lock/x`);
+    const title = page.getByRole('img', { name: /^Timeline/ });
+    await appears(title);
+    ui.model.failed('connect ECONNREFUSED');
+    ui.viewers.changed();
+    await appears(page.getByText('was last seen'));
+    const axis = () => page.locator('.axis').allTextContents();
+    const before = await axis();
+    await page.waitForTimeout(2100);
+    expect(await axis()).toEqual(before);
+  });
+});
+
 describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
   test.each([360, 1280, 2560])(
     'axe finds nothing at a width of %d, and nothing is wider than the page',
@@ -238,6 +296,7 @@ describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
       expect(await isWide()).toBe(false);
       await page.goto(`${ui.url}/#/lock/jobs%2Fnightly-report`);
       await page.locator('.entries tbody tr').nth(2).waitFor();
+      await page.getByRole('img', { name: /^Timeline of 3 clients since/ }).waitFor();
       await expectAccessible(page);
       expect(await isWide()).toBe(false);
     },
@@ -264,7 +323,7 @@ describe('with 10,000 locks and 1,000 waiters', () => {
 
   test.each([
     ['', '.contended .number'],
-    ['#/lock/job-77', 'h2'],
+    ['#/lock/job-77', 'section[aria-label^="queue"] h2'],
   ])('"/%s" uses less than 1 s until it is shown, and 100 ms for a change', async (path, where) => {
     const ui = await useMany();
     const page = await openPage('about:blank');

@@ -236,6 +236,32 @@ test('a viewer of one lock gets its queue, whom each entry waits for, and what h
   expect(events.events.filter(({ event }) => event === 'lock')).toHaveLength(5);
 });
 
+test('the history says since when it has all events, if older ones are not kept', async () => {
+  const ui = await useUi();
+  const queue = async () => JSON.parse((await ask(`${ui.url}/api/locks/x`)).body) as ShownQueue;
+  const entry = entryOf('x', 1, 'u1');
+  write(ui, entry);
+  const first = await queue();
+  expect(first.recordedSince).toBe(first.startedAt);
+  // One lock has 200 events, and all locks together 1,000.
+  for (let at = 0; at < 100; at += 1) {
+    remove(ui, entry);
+    write(ui, entry);
+  }
+  const second = await queue();
+  expect(second.history).toHaveLength(200);
+  expect(second.recordedSince).toBe(second.history[0]?.at);
+  await until(
+    () => Date.now(),
+    (now) => now > second.recordedSince + 1,
+  );
+  const others = Date.now();
+  for (let at = 0; at < 500; at += 1) write(ui, entryOf(`other-${at}`, 1, 'u1'));
+  const third = await queue();
+  expect(third.history).toEqual([]);
+  expect(third.recordedSince).toBeGreaterThanOrEqual(others);
+});
+
 test('the TTLs of open locks and of the most urgent ones are read, and nothing while nobody looks', async () => {
   const ui = await useUi();
   for (let at = 0; at < 30; at += 1) write(ui, entryOf(`lock-${String(at).padStart(2, '0')}`, at, 'u1', 30));

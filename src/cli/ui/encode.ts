@@ -90,9 +90,15 @@ export function queueOf(stores: readonly LiveStore[], name: string, startedAt: n
       .filter(({ entry }) => entry.name === name)
       .map(({ at, kind, entry }) => ({ at, api, kind, client: namesIn({ entry }) })),
   );
+  const last = history.sort((one, other) => one.at - other.at).slice(-MOST_EVENTS);
   return {
     now: Date.now(),
     startedAt,
+    recordedSince: Math.max(
+      startedAt,
+      ...stores.map(oldestKept),
+      last.length < history.length ? (last[0]?.at ?? 0) : 0,
+    ),
     stores: stores.map(storeOf),
     name: cut(name, LONGEST_KEY),
     queues: found.map(({ api, lock }) => ({
@@ -103,6 +109,10 @@ export function queueOf(stores: readonly LiveStore[], name: string, startedAt: n
         .slice(0, MOST_ENTRIES)
         .map((live) => entryOf(lock, live)),
     })),
-    history: history.sort((one, other) => one.at - other.at).slice(-MOST_EVENTS),
+    history: last,
   };
 }
+
+/** Returns when the oldest event of a store happened, if older ones are not kept; otherwise 0. */
+const oldestKept = ({ model: { history, recorded } }: LiveStore): number =>
+  recorded > history.length ? (history[0]?.at ?? 0) : 0;

@@ -101,8 +101,10 @@ export interface ShownEvent {
 /** The queue of a lock: the answer of `/api/locks/<name>`, and the event `lock`. */
 export interface ShownQueue {
   readonly now: number;
-  /** Since when this server records what happens. */
+  /** When this server started. */
   readonly startedAt: number;
+  /** Since when `history` has all events: since the start, or later if older ones are not kept. */
+  readonly recordedSince: number;
   readonly stores: readonly ShownStore[];
   readonly name: string;
   /** The queue in each store where the lock has entries. */
