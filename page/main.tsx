@@ -5,6 +5,7 @@ import { followJobs, JobList } from './jobs.tsx';
 import { List } from './list.tsx';
 import { Outages } from './parts.tsx';
 import { OpenLock } from './queue.tsx';
+import { forgetRelease, isAsking } from './release.tsx';
 import { open, openName, ROWS, rows, tick, view } from './state.ts';
 
 const LOCK = '#/lock/';
@@ -48,6 +49,7 @@ function nameInAddress(): string | undefined {
 
 function follow(): void {
   open(nameInAddress(), window.location.hash === JOBS ? 'jobs' : 'locks');
+  forgetRelease();
   rows.value = ROWS;
   document.title = openName.value === undefined ? 'Locks' : `${printable(openName.value)} – Locks`;
   connect();
@@ -59,7 +61,7 @@ window.addEventListener('hashchange', () => {
   requestAnimationFrame(() => document.querySelector('h1')?.focus());
 });
 window.addEventListener('keydown', ({ key }) => {
-  if (key === 'Escape' && openName.value !== undefined) window.location.hash = '#/';
+  if (key === 'Escape' && openName.value !== undefined && !isAsking()) window.location.hash = '#/';
 });
 followVisibility();
 follow();

@@ -44,7 +44,7 @@ function useLocks(api: 'v2' | 'v3'): LockManager {
 }
 
 /** Serves a model in memory with the real page. */
-const useMemory = (): Promise<Ui> => useUi({ page: readPage() });
+const useMemory = (options: Parameters<typeof useUi>[0] = {}): Promise<Ui> => useUi({ page: readPage(), ...options });
 
 /** Fills the model with locks as people have them. */
 function fillSome(ui: Ui): void {
@@ -275,6 +275,99 @@ describe('the timeline of a lock', () => {
     await page.waitForTimeout(2100);
     expect(await axis()).toEqual(before);
   });
+});
+
+describe('with --allow-release and the keyboard alone', () => {
+  const [holder, waiter] = [entryOf('x', 1, `${'1'.repeat(32)}@web-1`, 30), entryOf('x', 2, 'u2', 30)];
+
+  async function useQueue(options: Parameters<typeof useUi>[0] = {}): Promise<{ ui: Ui; page: Page }> {
+    const ui = await useMemory({ mayRelease: true, ...options });
+    write(ui, holder);
+    write(ui, waiter);
+    return { ui, page: await openPage(`${ui.url}/#/lock/x`, {}, /^Failed to load resource: .* status of 4\d\d/) };
+  }
+
+  const focused = (page: Page) => () => page.evaluate(() => document.activeElement?.textContent);
+
+  test('a waiter is released after one question', async () => {
+    const { ui, page } = await useQueue();
+    await page.getByRole('button', { name: 'Release u2' }).press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Release this entry?' });
+    await appears(dialog.getByText(`${waiter.key}: exclusive, u2, 30 s left`));
+    await appears(dialog.getByText('A removed waiter of a LockManager'));
+    expect(await dialog.getByRole('checkbox').count()).toBe(0);
+    await expectAccessible(page);
+    await dialog.getByRole('button', { name: 'Release', disabled: false }).press('Enter');
+    await appears(page.getByRole('status').getByText(`${waiter.key} removed.`));
+    expect(ui.removed).toEqual([waiter.key]);
+    await page.locator('.entries tbody tr').nth(1).waitFor({ state: 'detached' });
+    await expect.poll(focused(page)).toBe('Lock x');
+    await expectAccessible(page);
+  });
+
+  test('a holder needs a second confirmation, and Escape or "Cancel" removes nothing', async () => {
+    const { ui, page } = await useQueue();
+    const button = page.getByRole('button', { name: 'Release web-1' });
+    const dialog = page.getByRole('dialog');
+    for (const leave of [
+      () => page.keyboard.press('Escape'),
+      () => dialog.getByRole('button', { name: 'Cancel' }).press('Enter'),
+    ]) {
+      await button.press('Enter');
+      await appears(dialog.getByText('the lock passes to u2 at once'));
+      await leave();
+      await dialog.waitFor({ state: 'detached' });
+      await expect.poll(focused(page)).toBe('Release');
+      expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Lock x');
+    }
+    await button.press('Enter');
+    const confirm = dialog.getByRole('button', { name: 'Release' });
+    await appears(dialog.getByText('may work at the same time'));
+    expect(await confirm.isDisabled()).toBe(true);
+    await expectAccessible(page);
+    await dialog.getByRole('checkbox', { name: 'Remove it although it holds the lock' }).press('Space');
+    expect(ui.removed).toEqual([]);
+    await confirm.press('Enter');
+    await appears(page.getByRole('status').getByText(`${holder.key} removed.`));
+    expect(ui.removed).toEqual([holder.key]);
+  });
+
+  test('what was not removed is said, with the reason', async () => {
+    const { ui, page } = await useQueue({ removal: 'changed' });
+    await page.getByRole('button', { name: 'Release u2' }).press('Enter');
+    await page.getByRole('dialog').getByRole('button', { name: 'Release', disabled: false }).press('Enter');
+    await appears(page.getByRole('status').getByText('was not removed: its value has changed since it was read'));
+    expect(ui.removed).toEqual([]);
+  });
+
+  test('an entry that has gone before the question is reported', async () => {
+    const { ui, page } = await useQueue();
+    await page.route('**/api/release?*', async (route) => {
+      remove(ui, waiter);
+      await route.continue();
+    });
+    await page.getByRole('button', { name: 'Release u2' }).press('Enter');
+    await appears(page.getByRole('status').getByText('the entry is no longer in the queue'));
+    expect(await page.getByRole('dialog').count()).toBe(0);
+  });
+
+  test.each([360, 2560])('the question fits a width of %d', async (width) => {
+    const ui = await useMemory({ mayRelease: true });
+    write(ui, entryOf('x', 1, `id:${'i'.repeat(300)}:${'u'.repeat(300)}`, 30));
+    const page = await openPage(`${ui.url}/#/lock/x`, { width, scheme: 'dark' });
+    await page.getByRole('button', { name: /^Release/ }).press('Enter');
+    await appears(page.getByText('holds x. After its removal, the lock is free'));
+    await expectAccessible(page);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)).toBe(false);
+  });
+});
+
+test('without --allow-release, the page has no button to release an entry', async () => {
+  const ui = await useMemory();
+  fillSome(ui);
+  const page = await openPage(`${ui.url}/#/lock/jobs%2Fnightly-report`);
+  await page.locator('.entries tbody tr').nth(2).waitFor();
+  expect(await page.getByRole('button').count()).toBe(0);
 });
 
 describe.each(['light', 'dark'] as const)('in %s', (scheme) => {

@@ -103,6 +103,8 @@ export interface ShownQueue {
   readonly now: number;
   /** When this server started. */
   readonly startedAt: number;
+  /** Whether viewers may release entries. */
+  readonly mayRelease: boolean;
   /** Since when `history` has all events: since the start, or later if older ones are not kept. */
   readonly recordedSince: number;
   readonly stores: readonly ShownStore[];
@@ -117,6 +119,19 @@ export interface ShownQueue {
   }[];
   /** The last events, the oldest first. */
   readonly history: readonly (ShownEvent & { readonly api: 'v2' | 'v3' })[];
+}
+
+/** What the removal of an entry means: the answer of `GET /api/release`. */
+export interface ShownPlan {
+  readonly entry: string;
+  readonly isHolder: boolean;
+  readonly consequence: string;
+}
+
+/** The answer of `POST /api/release`. */
+export interface ShownResult {
+  readonly isRemoved: boolean;
+  readonly text: string;
 }
 
 /** A job that runs once per tick, with the tick that a host has begun last. */

@@ -36,7 +36,16 @@ const entry = (state: 'holds' | 'waits', label: string, times: Partial<ShownEntr
 /** The lanes of a lock that is recorded since the time 100. */
 function lanes(history: ShownQueue['history'], entries: readonly ShownEntry[] = []): readonly Lane[] {
   const queues = [{ api: 'v2' as const, holders: 1, waiters: entries.length - 1, entries }];
-  return lanesOf({ now: 999, startedAt: 100, recordedSince: 100, stores: [], name: 'x', queues, history });
+  return lanesOf({
+    now: 999,
+    startedAt: 100,
+    mayRelease: false,
+    recordedSince: 100,
+    stores: [],
+    name: 'x',
+    queues,
+    history,
+  });
 }
 
 /** Spans as text, such as "waits 100-200, holds 200-": the last one lasts. */

@@ -11,10 +11,11 @@ import { keepLive } from '../../live/feed.ts';
 import { LiveModel } from '../../live/model.ts';
 import { outcome } from '../../session.ts';
 import { aborted, untilSignalled } from '../../signals.ts';
-import { print, printJson, remark } from '../../streams.ts';
+import { complain, print, printJson, remark } from '../../streams.ts';
 import { checkToken, isLoopback } from '../../ui/access.ts';
 import { Jobs } from '../../ui/jobs.ts';
 import { readPage } from '../../ui/page-files.ts';
+import { Releases } from '../../ui/release/releases.ts';
 import { type UiData, type UiOptions, UiServer } from '../../ui/server.ts';
 import { Viewers } from '../../ui/viewers.ts';
 import { addressOf, addTlsFlags, type TlsFlags, tlsOf } from './listening.ts';
@@ -23,11 +24,12 @@ interface Flags extends TlsFlags {
   readonly listen: string;
   readonly token?: string;
   readonly tokenFile?: string;
+  readonly allowRelease?: true;
   readonly json?: boolean;
 }
 
 const ABOUT = `
-The page changes nothing in etcd. It shows all locks, the most urgent first, and the queue of one lock with what has happened to it since
+The page changes nothing in etcd, unless --allow-release is given. It shows all locks, the most urgent first, and the queue of one lock with what has happened to it since
 ui started. It also shows the jobs of etcd v3 that run once per tick. /api/locks, /api/locks/NAME, /api/jobs and
 /api/events have the same as JSON and as server-sent events.
 
@@ -48,6 +50,7 @@ export function uiCommand(): Command {
     .option('--token <text>', 'text that viewers need; visible to other users of this machine, so prefer --token-file')
     .option('--token-file <file>', 'file with that text in its first line: 16 characters or more');
   addTlsFlags(command, 'page')
+    .option('--allow-release', 'viewers may remove entries from queues, as the command "release" does')
     .option('--json', 'print JSON: one line with the URL and the process ID')
     .addHelpText('after', ABOUT)
     .action(async (prefix: string | undefined, flags: Flags, self: Command) => {
@@ -108,19 +111,22 @@ interface Store {
   readonly model: LiveModel;
 }
 
-interface Serving extends Pick<Flags, 'listen' | 'json'> {
+interface Serving extends Pick<Flags, 'listen' | 'allowRelease' | 'json'> {
   readonly prefix: string;
   readonly listening: UiOptions;
   readonly signal: AbortSignal;
 }
 
 /** Follows all stores, and serves the page once all have been listed. Resolves when the signal aborts, and rejects if a store fails. */
-async function serve(stores: readonly Store[], { prefix, listening, signal, listen, json }: Serving): Promise<number> {
-  const viewers = new Viewers(stores);
-  const jobs = new Jobs(
-    stores.map(({ api, client: { surveyor } }) => ({ api, surveyor })),
-    prefix,
-  );
+async function serve(
+  stores: readonly Store[],
+  { prefix, listening, signal, listen, ...flags }: Serving,
+): Promise<number> {
+  const { allowRelease = false, json } = flags;
+  const viewers = new Viewers(stores, { mayRelease: allowRelease });
+  const surveyors = stores.map(({ api, client: { surveyor } }) => ({ api, surveyor }));
+  const jobs = new Jobs(surveyors, prefix);
+  const releases = allowRelease ? new Releases(surveyors, { prefix, onRemoved: complain }) : undefined;
   const end = new AbortController();
   let listed = (): void => {};
   const all = new Promise<void>((resolve) => {
@@ -139,7 +145,7 @@ async function serve(stores: readonly Store[], { prefix, listening, signal, list
   try {
     await Promise.race([all, failed, ended]);
     if (signal.aborted) return ExitCode.ok;
-    const server = await start({ viewers, jobs, page: readPage() }, listening, listen);
+    const server = await start({ viewers, jobs, releases, page: readPage() }, listening, listen);
     try {
       if (json) printJson({ url: server.url, pid: process.pid });
       else print(server.url);
