@@ -1,6 +1,7 @@
 import { render } from 'preact';
 import { printable } from '../src/base/printable.ts';
 import { connect, followVisibility } from './connection.ts';
+import { ElectionList } from './elections.tsx';
 import { followJobs, JobList } from './jobs.tsx';
 import { List } from './list.tsx';
 import { Outages } from './parts.tsx';
@@ -9,16 +10,16 @@ import { forgetRelease, isAsking } from './release.tsx';
 import { open, openName, ROWS, rows, tick, view } from './state.ts';
 
 const LOCK = '#/lock/';
-const JOBS = '#/jobs';
 
 const VIEWS = [
-  ['locks', '#/', 'All locks'],
-  ['jobs', JOBS, 'Jobs'],
+  { name: 'locks', address: '#/', title: 'All locks', Content: List },
+  { name: 'elections', address: '#/elections', title: 'Elections', Content: ElectionList },
+  { name: 'jobs', address: '#/jobs', title: 'Jobs', Content: JobList },
 ] as const;
 
 const Views = () => (
   <nav aria-label="views">
-    {VIEWS.map(([name, address, title]) => (
+    {VIEWS.map(({ name, address, title }) => (
       <a
         key={name}
         href={address}
@@ -30,13 +31,16 @@ const Views = () => (
   </nav>
 );
 
-const Page = () => (
-  <>
-    <Outages />
-    <Views />
-    {openName.value !== undefined ? <OpenLock /> : view.value === 'jobs' ? <JobList /> : <List />}
-  </>
-);
+function Page() {
+  const { Content } = VIEWS.find(({ name }) => name === view.value) ?? VIEWS[0];
+  return (
+    <>
+      <Outages />
+      <Views />
+      {openName.value === undefined ? <Content /> : <OpenLock />}
+    </>
+  );
+}
 
 function nameInAddress(): string | undefined {
   const { hash } = window.location;
@@ -48,7 +52,7 @@ function nameInAddress(): string | undefined {
 }
 
 function follow(): void {
-  open(nameInAddress(), window.location.hash === JOBS ? 'jobs' : 'locks');
+  open(nameInAddress(), VIEWS.find(({ address }) => address === window.location.hash)?.name ?? 'locks');
   forgetRelease();
   rows.value = ROWS;
   document.title = openName.value === undefined ? 'Locks' : `${printable(openName.value)} – Locks`;

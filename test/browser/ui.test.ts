@@ -182,7 +182,7 @@ describe('with the keyboard alone', () => {
     await appears(page.getByRole('link', { name: 'orders/import' }));
     const focused = () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.tagName);
     // Past the views.
-    for (let presses = 0; presses < 3; presses += 1) await page.keyboard.press('Tab');
+    for (let presses = 0; presses < 4; presses += 1) await page.keyboard.press('Tab');
     await page.keyboard.type('ORDERS');
     await page.getByRole('link', { name: 'jobs/nightly-report' }).waitFor({ state: 'detached' });
     expect(await page.getByRole('status').textContent()).toBe('1 of 4 locks, 0 with waiters');
@@ -360,6 +360,26 @@ describe('with --allow-release and the keyboard alone', () => {
     await expectAccessible(page);
     expect(await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)).toBe(false);
   });
+});
+
+test('elections are shown with the leader, what it publishes, and the number of candidates, as they change', async () => {
+  const ui = await useMemory();
+  fillSome(ui);
+  const page = await openPage(ui.url);
+  await page.getByRole('link', { name: 'Elections' }).click();
+  await appears(page.getByRole('heading', { name: 'Elections' }));
+  const row = page.locator('.elections tbody tr');
+  await appears(
+    row.filter({ hasText: 'elections/api' }).filter({ hasText: 'api-1' }).filter({ hasText: 'http://10.0.0.7:8080' }),
+  );
+  expect(await row.count()).toBe(1);
+  write(ui, entryOf('elections/api', 6, `${'5'.repeat(32)}@api-2@http%3A%2F%2F10.0.0.8`, 20));
+  await appears(row.getByRole('cell', { name: '2', exact: true }));
+  remove(ui, entryOf('elections/api', 5, '', 20));
+  await soon(appears(row.filter({ hasText: 'api-2' }).filter({ hasText: 'http://10.0.0.8' })));
+  await expectAccessible(page);
+  await row.getByRole('link', { name: 'elections/api' }).click();
+  await appears(page.getByRole('heading', { name: 'Lock elections/api' }));
 });
 
 test('without --allow-release, the page has no button to release an entry', async () => {

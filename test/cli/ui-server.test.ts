@@ -317,7 +317,13 @@ test('the list shows what the leader of an election publishes, and its queue wha
   write(ui, candidate(1));
   write(ui, candidate(2));
   const { locks } = JSON.parse((await ask(`${ui.url}/api/locks`)).body) as Snapshot;
-  expect(locks).toMatchObject([{ value: 'http://10.0.0.1', waiters: 1 }]);
+  write(ui, entryOf('no-election', 3, `${'3'.repeat(32)}@web-3`));
+  expect(locks).toMatchObject([{ value: 'http://10.0.0.1', waiters: 1, candidates: 2 }]);
+  const { locks: all } = JSON.parse((await ask(`${ui.url}/api/locks`)).body) as Snapshot;
+  expect(all.map(({ name, candidates }) => [name, candidates])).toEqual([
+    ['api', 2],
+    ['no-election', 0],
+  ]);
   const { queues } = JSON.parse((await ask(`${ui.url}/api/locks/api`)).body) as ShownQueue;
   expect(queues[0]?.entries.map(({ value }) => value)).toEqual(['http://10.0.0.1', 'http://10.0.0.2']);
 });

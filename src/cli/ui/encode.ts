@@ -53,6 +53,9 @@ export const storeOf = ({ api, model: { seenAt, outage, omitted } }: LiveStore):
 export const ttlOf = ({ ttl, renewedAt }: LiveEntry): ShownTtl | null =>
   ttl ? { left: ttl.left ?? null, at: ttl.at, renewedAt: renewedAt ?? null } : null;
 
+/** Only a value with a label, which follows "@", may have a published text. */
+const publishes = ({ entry: { value } }: LiveEntry): boolean => value.includes('@') && publishedIn(value) !== undefined;
+
 export function lockOf(lock: LiveLock, holder: LiveEntry, api: 'v2' | 'v3', id: number): ShownLock {
   const waiter = longestWaiter(lock);
   const name = cut(lock.name, LONGEST_KEY);
@@ -67,6 +70,7 @@ export function lockOf(lock: LiveLock, holder: LiveEntry, api: 'v2' | 'v3', id: 
     waitingSince: waiter ? (waiter.queuedAt ?? waiter.seenAt) : null,
     isWaitKnown: waiter?.queuedAt !== undefined,
     value: textOrNull(publishedIn(holder.entry.value)),
+    candidates: liveIn(lock).filter(publishes).length,
   };
 }
 

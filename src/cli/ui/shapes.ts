@@ -59,6 +59,8 @@ export interface ShownLock {
   readonly isWaitKnown: boolean;
   /** What the leader of an election publishes; null if nothing. */
   readonly value: string | null;
+  /** Number of entries that publish a value, as those of an election do. */
+  readonly candidates: number;
 }
 
 /** The lock with the TTL of its first holder; null if no read has shown it. */
