@@ -138,7 +138,13 @@ async function serve(
   };
   const failed = Promise.all(
     stores.map(({ api, client, model }) =>
-      keepLive(client.surveyor, model, { prefix, signal: end.signal, onChange, shown: () => viewers.shown(api) }),
+      keepLive(client.surveyor, model, {
+        prefix,
+        signal: end.signal,
+        onChange,
+        shown: () => viewers.shown(api),
+        isSeen: () => viewers.count > 0,
+      }),
     ),
   );
   const ended = aborted(signal);
