@@ -3,9 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { scheduleFor } from '../../src/cli/queues/ticks.ts';
 import type { ShownJobs, ShownQueue, Snapshot, SnapshotChange } from '../../src/cli/ui/shapes.ts';
 import { TlsFiles } from '../../src/http/tls/files.ts';
 import { formatRecord } from '../../src/manager/once/record.ts';
+import type { Schedule } from '../../src/manager/once/schedule.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { RawConnection } from '../support/raw-connection.ts';
 import { read } from '../support/readme.ts';
@@ -287,12 +289,61 @@ test('jobs are shown with the tick that a host has begun last, and read at most 
   const { unlisted, jobs: shown } = await jobs();
   expect(unlisted).toEqual([]);
   expect(shown).toEqual([
-    { api: 'v3', name: 'import', lastTick: at, state: 'ran', host: 'db-3' },
-    { api: 'v3', name: 'broken', lastTick: null, state: 'unreadable', host: null },
+    { api: 'v3', name: 'import', lastTick: at, state: 'ran', host: 'db-3', missed: null },
+    { api: 'v3', name: 'broken', lastTick: null, state: 'unreadable', host: null, missed: null },
   ]);
   ui.records.clear();
   expect((await jobs()).jobs).toHaveLength(2);
   await until(jobs, (answer) => answer.jobs.length === 0);
+});
+
+test('missed ticks of jobs with a schedule are counted, and such a job without a record is shown', async () => {
+  const hour = 3_600_000;
+  const schedules = new Map([
+    ['import', scheduleFor('1h', undefined)],
+    ['never', scheduleFor('1h', undefined)],
+    ['broken', scheduleFor('@daily', undefined)],
+  ]);
+  const ui = await useUi({ schedules });
+  const present = Math.floor(Date.now() / hour) * hour;
+  ui.records.set('import', formatRecord({ at: present - 3 * hour, state: 'ran', uuid: '1'.repeat(32), label: 'db-3' }));
+  ui.records.set('other', formatRecord({ at: present, state: 'begun', uuid: '1'.repeat(32), label: undefined }));
+  ui.records.set('broken', 'x');
+  const missed = async () => {
+    const { jobs } = JSON.parse((await ask(`${ui.url}/api/jobs`)).body) as ShownJobs;
+    return Object.fromEntries(jobs.map((job) => [job.name, `${job.state}, ${job.missed}`]));
+  };
+  expect(await missed()).toEqual({
+    import: 'ran, 3',
+    other: 'begun, null',
+    broken: 'unreadable, null',
+    never: 'no record, null',
+  });
+  ui.records.set('import', formatRecord({ at: present, state: 'ran', uuid: '1'.repeat(32), label: 'db-3' }));
+  await until(missed, (jobs) => jobs['import'] === 'ran, 0');
+});
+
+test('the ticks of a job are counted once, and then only those since the last count', async () => {
+  const counted: (readonly [number, number])[] = [];
+  const schedule: Schedule = {
+    ...scheduleFor('1s', undefined),
+    between(from, to) {
+      counted.push([from, to]);
+      return scheduleFor('1s', undefined).between(from, to);
+    },
+  };
+  const ui = await useUi({ schedules: new Map([['import', schedule]]) });
+  const at = Math.floor(Date.now() / 1000) * 1000 - 100_000;
+  ui.records.set('import', formatRecord({ at, state: 'ran', uuid: '1'.repeat(32), label: undefined }));
+  const missed = async () => {
+    const { now, jobs } = JSON.parse((await ask(`${ui.url}/api/jobs`)).body) as ShownJobs;
+    return { now, missed: jobs[0]?.missed };
+  };
+  const first = await missed();
+  const second = await until(missed, ({ now }) => now > first.now);
+  for (const each of [first, second]) expect(each.missed).toBe(Math.ceil(each.now / 1000) - at / 1000 - 1);
+  expect(counted[0]?.[0]).toBe(at);
+  expect(counted[1]?.[0]).toBe((counted[0]?.[1] ?? 0) - 1);
 });
 
 test('an outage of etcd is an event, and so is its end', async () => {

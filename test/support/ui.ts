@@ -7,6 +7,7 @@ import type { PageFile } from '../../src/cli/ui/page-files.ts';
 import { type ReleaseStore, Releases } from '../../src/cli/ui/release/releases.ts';
 import { type UiOptions, UiServer } from '../../src/cli/ui/server.ts';
 import { Viewers, type ViewersOptions } from '../../src/cli/ui/viewers.ts';
+import type { Schedule } from '../../src/manager/once/schedule.ts';
 import { type KeyChange, type ParsedEntry, parsed, type Removal } from '../../src/recipe/survey.ts';
 import { startCli } from './cli.ts';
 import { until } from './until.ts';
@@ -29,6 +30,8 @@ export interface Ui {
 }
 
 interface UseUiOptions extends Partial<UiOptions>, ViewersOptions {
+  /** Schedules of jobs, by their name. */
+  readonly schedules?: ReadonlyMap<string, Schedule>;
   /** What a removal results in. Default: "removed", and the model sees it. */
   readonly removal?: Removal;
   /** Default {@link PAGE}. */
@@ -36,13 +39,17 @@ interface UseUiOptions extends Partial<UiOptions>, ViewersOptions {
 }
 
 /** Serves a model in memory, which knows no lock at first, until the end of the test. */
-export async function useUi({ page = PAGE, removal, ...options }: UseUiOptions = {}): Promise<Ui> {
+export async function useUi({ page = PAGE, removal, schedules, ...options }: UseUiOptions = {}): Promise<Ui> {
   const model = new LiveModel({ api: 'v2', prefix: '' });
   model.listed({ queues: [], index: 1, clusterId: 'c' }, Date.now());
   const viewers = new Viewers([{ api: 'v2', model }], options);
   const records = new Map<string, string>();
   const removed: string[] = [];
-  const jobs = new Jobs([{ api: 'v3', surveyor: { markers: async () => records } }], '');
+  const jobs = new Jobs(
+    [{ api: 'v3', surveyor: { markers: async () => records }, marker: async (name) => records.get(name) }],
+    '',
+    schedules,
+  );
   const surveyor: ReleaseStore['surveyor'] = {
     checkName() {},
     async lock(name) {

@@ -140,11 +140,14 @@ export interface ShownResult {
 export interface ShownJob {
   readonly api: 'v2' | 'v3';
   readonly name: string;
-  /** When that tick was due; null if the record is unreadable. */
+  /** When that tick was due; null without a readable record. */
   readonly lastTick: number | null;
-  readonly state: 'begun' | 'ran' | 'failed' | 'unreadable';
+  /** `no record`: a job of which only the schedule is known. */
+  readonly state: 'begun' | 'ran' | 'failed' | 'unreadable' | 'no record';
   /** Label of the client that has begun it; null if it has none. */
   readonly host: string | null;
+  /** Number of ticks since that one, the present one included, that no host has begun; null if the schedule is not known. */
+  readonly missed: number | null;
 }
 
 /** The answer of `/api/jobs`. */

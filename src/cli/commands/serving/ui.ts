@@ -1,7 +1,9 @@
 import { Command } from 'commander';
 import { ignore } from '../../../base/cancellation.ts';
+import { show } from '../../../base/checks.ts';
 import { EtcdClient } from '../../../client.ts';
 import { TlsFiles } from '../../../http/tls/files.ts';
+import { isInterval, type Schedule } from '../../../manager/once/schedule.ts';
 import { checkListening } from '../../../server/listening.ts';
 import { clientOptions, connectionOf, type StoreOptions } from '../../connection.ts';
 import { checked, ExitCode, UsageError } from '../../exit-codes.ts';
@@ -9,11 +11,12 @@ import { readFirstLine } from '../../files.ts';
 import { ASKING, explain } from '../../help.ts';
 import { keepLive } from '../../live/feed.ts';
 import { LiveModel } from '../../live/model.ts';
+import { scheduleFor } from '../../queues/ticks.ts';
 import { outcome } from '../../session.ts';
 import { aborted, untilSignalled } from '../../signals.ts';
 import { complain, print, printJson, remark } from '../../streams.ts';
 import { checkToken, isLoopback } from '../../ui/access.ts';
-import { Jobs } from '../../ui/jobs.ts';
+import { type JobStore, Jobs } from '../../ui/jobs.ts';
 import { readPage } from '../../ui/page-files.ts';
 import { Releases } from '../../ui/release/releases.ts';
 import { type UiData, type UiOptions, UiServer } from '../../ui/server.ts';
@@ -25,12 +28,14 @@ interface Flags extends TlsFlags {
   readonly token?: string;
   readonly tokenFile?: string;
   readonly allowRelease?: true;
+  readonly once: readonly string[];
+  readonly timeZone?: string;
   readonly json?: boolean;
 }
 
 const ABOUT = `
 The page changes nothing in etcd, unless --allow-release is given. It shows all locks, the most urgent first, and the queue of one lock with what has happened to it since
-ui started. It also shows the jobs of etcd v3 that run once per tick. /api/locks, /api/locks/NAME, /api/jobs and
+ui started. It also shows elections, and the jobs of etcd v3 that run once per tick, those of v2 if --once names them. /api/locks, /api/locks/NAME, /api/jobs and
 /api/events have the same as JSON and as server-sent events.
 
 ui lists all queues once, and follows them with one watch; a viewer costs etcd nothing. After an outage it lists them again. At most 10,000
@@ -51,6 +56,13 @@ export function uiCommand(): Command {
     .option('--token-file <file>', 'file with that text in its first line: 16 characters or more');
   addTlsFlags(command, 'page')
     .option('--allow-release', 'viewers may remove entries from queues, as the command "release" does')
+    .option(
+      '--once <name=schedule>',
+      'schedule of a job, as "run --once" has it, to count its missed ticks; can be repeated',
+      (job: string, others: readonly string[]) => [...others, job],
+      [],
+    )
+    .option('--time-zone <zone>', 'time zone of the cron expressions of --once, such as Europe/Berlin (default: UTC)')
     .option('--json', 'print JSON: one line with the URL and the process ID')
     .addHelpText('after', ABOUT)
     .action(async (prefix: string | undefined, flags: Flags, self: Command) => {
@@ -85,6 +97,32 @@ function listeningOf({ listen, token: given, tokenFile, ...flags }: Flags): UiOp
   return { host, port, token, tls: tls && checked(() => new TlsFiles(tls)) };
 }
 
+/**
+ * Returns the schedules of the jobs, by name.
+ * @throws {UsageError} for an invalid schedule, name or time zone
+ */
+function schedulesOf({ once, timeZone }: Flags, prefix: string): ReadonlyMap<string, Schedule> {
+  const schedules = new Map<string, Schedule>();
+  const everies = once.map((job) => job.slice(job.lastIndexOf('=') + 1));
+  // An interval is the same in all time zones. But without a cron expression, the zone would have no effect.
+  if (timeZone !== undefined && everies.every(isInterval))
+    throw new UsageError('--time-zone needs --once with a cron expression');
+  for (const [at, every] of everies.entries()) {
+    const job = once[at] ?? '';
+    const name = job.slice(0, Math.max(0, job.length - every.length - 1));
+    if (name === '')
+      throw new UsageError(`--once must be a name and a schedule, such as "import=15m", got ${show(job)}`);
+    if (schedules.has(name)) throw new UsageError(`--once has two schedules for ${show(name)}`);
+    if (!name.startsWith(prefix))
+      throw new UsageError(`--once must be for a name that begins with ${show(prefix)}, got ${show(name)}`);
+    schedules.set(
+      name,
+      checked(() => scheduleFor(every, isInterval(every) ? undefined : timeZone)),
+    );
+  }
+  return schedules;
+}
+
 /** Returns the options of a client for each store that is shown. */
 function storesOf(command: Command): (StoreOptions & { readonly api: 'v2' | 'v3' })[] {
   const { api = 'v2', ...options } = clientOptions(connectionOf(command));
@@ -93,13 +131,15 @@ function storesOf(command: Command): (StoreOptions & { readonly api: 'v2' | 'v3'
 
 async function ui(prefix: string, flags: Flags, command: Command): Promise<number> {
   const listening = listeningOf(flags);
+  const schedules = schedulesOf(flags, prefix);
   const stores = storesOf(command).map((options) => {
     const client = checked(() => new EtcdClient(options));
     return { api: options.api, client, model: new LiveModel({ api: options.api, prefix }) };
   });
   try {
     for (const { client } of stores) checked(() => client.surveyor.checkPrefix(prefix));
-    return await untilSignalled((signal) => serve(stores, { ...flags, prefix, listening, signal }));
+    for (const { client } of stores) for (const name of schedules.keys()) checked(() => client.store.marker(name));
+    return await untilSignalled((signal) => serve(stores, { ...flags, prefix, schedules, listening, signal }));
   } finally {
     await Promise.all(stores.map(({ client }) => client.close()));
   }
@@ -113,6 +153,7 @@ interface Store {
 
 interface Serving extends Pick<Flags, 'listen' | 'allowRelease' | 'json'> {
   readonly prefix: string;
+  readonly schedules: ReadonlyMap<string, Schedule>;
   readonly listening: UiOptions;
   readonly signal: AbortSignal;
 }
@@ -120,12 +161,12 @@ interface Serving extends Pick<Flags, 'listen' | 'allowRelease' | 'json'> {
 /** Follows all stores, and serves the page once all have been listed. Resolves when the signal aborts, and rejects if a store fails. */
 async function serve(
   stores: readonly Store[],
-  { prefix, listening, signal, listen, ...flags }: Serving,
+  { prefix, schedules, listening, signal, listen, ...flags }: Serving,
 ): Promise<number> {
   const { allowRelease = false, json } = flags;
   const viewers = new Viewers(stores, { mayRelease: allowRelease });
   const surveyors = stores.map(({ api, client: { surveyor } }) => ({ api, surveyor }));
-  const jobs = new Jobs(surveyors, prefix);
+  const jobs = new Jobs(stores.map(jobStoreOf), prefix, schedules);
   const releases = allowRelease ? new Releases(surveyors, { prefix, onRemoved: complain }) : undefined;
   const end = new AbortController();
   let listed = (): void => {};
@@ -167,6 +208,12 @@ async function serve(
     await failed.catch(ignore);
   }
 }
+
+const jobStoreOf = ({ api, client: { surveyor, store } }: Store): JobStore => ({
+  api,
+  surveyor,
+  marker: async (name) => (await store.marker(name).read({}))?.value,
+});
 
 async function start(data: UiData, listening: UiOptions, listen: string): Promise<UiServer> {
   try {
