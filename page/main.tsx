@@ -7,7 +7,8 @@ import { List } from './list.tsx';
 import { Outages } from './parts.tsx';
 import { OpenLock } from './queue.tsx';
 import { forgetRelease, isAsking } from './release.tsx';
-import { open, openName, ROWS, rows, tick, view } from './state.ts';
+import { Checks, loadChecks, loadMove, Move } from './reports.tsx';
+import { open, openName, ROWS, rows, stores, tick, view } from './state.ts';
 
 const LOCK = '#/lock/';
 
@@ -15,11 +16,13 @@ const VIEWS = [
   { name: 'locks', address: '#/', title: 'All locks', Content: List },
   { name: 'elections', address: '#/elections', title: 'Elections', Content: ElectionList },
   { name: 'jobs', address: '#/jobs', title: 'Jobs', Content: JobList },
+  { name: 'checks', address: '#/checks', title: 'Checks', Content: Checks },
+  { name: 'move', address: '#/move', title: 'Move', Content: Move },
 ] as const;
 
 const Views = () => (
   <nav aria-label="views">
-    {VIEWS.map(({ name, address, title }) => (
+    {VIEWS.filter(({ name }) => name !== 'move' || stores.value.length > 1).map(({ name, address, title }) => (
       <a
         key={name}
         href={address}
@@ -57,6 +60,8 @@ function follow(): void {
   rows.value = ROWS;
   document.title = openName.value === undefined ? 'Locks' : `${printable(openName.value)} – Locks`;
   connect();
+  if (view.value === 'checks') loadChecks();
+  if (view.value === 'move') loadMove();
 }
 
 window.addEventListener('hashchange', () => {

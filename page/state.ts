@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals';
 import type { LockWithTtl, ShownQueue, ShownStore, Snapshot, SnapshotChange } from '../src/cli/ui/shapes.ts';
 import { byTrouble } from '../src/cli/ui/trouble.ts';
 
-export type View = 'locks' | 'elections' | 'jobs';
+export type View = 'locks' | 'elections' | 'jobs' | 'checks' | 'move';
 
 /** Whether the server of the page answers, and since when it does not. */
 export const lostSince = signal<number | undefined>(undefined);

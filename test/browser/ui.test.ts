@@ -5,7 +5,9 @@ import type { Locator, Page } from 'playwright-core';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { startPython } from '../../compat/python.ts';
 import { ignore } from '../../src/base/cancellation.ts';
+import { OnDemand } from '../../src/cli/ui/on-demand.ts';
 import { readPage } from '../../src/cli/ui/page-files.ts';
+import type { ShownChecks, ShownMove } from '../../src/cli/ui/shapes.ts';
 import { EtcdClient, LockManager } from '../../src/index.ts';
 import { formatRecord } from '../../src/manager/once/record.ts';
 import { useBridges } from '../support/bridge-process.ts';
@@ -45,6 +47,58 @@ function useLocks(api: 'v2' | 'v3'): LockManager {
 
 /** Serves a model in memory with the real page. */
 const useMemory = (options: Parameters<typeof useUi>[0] = {}): Promise<Ui> => useUi({ page: readPage(), ...options });
+
+/** Reports as the server makes them. */
+const CHECKS: ShownChecks = {
+  madeAt: Date.UTC(2026, 10, 28, 12),
+  took: 1.23,
+  stores: [
+    {
+      api: 'v2',
+      findings: [
+        {
+          level: 'ok',
+          about: 'reachable',
+          endpoint: 'http://10.0.0.1:2379',
+          text: 'reachable: etcd 3.4.23',
+          advice: null,
+        },
+        {
+          level: 'fail',
+          about: 'health',
+          endpoint: 'http://10.0.0.2:2379',
+          text: 'no quorum',
+          advice: 'start members',
+        },
+        {
+          level: 'warn',
+          about: 'stores',
+          endpoint: null,
+          text: `locks in both stores: ${'x'.repeat(300)}`,
+          advice: 'read <b>',
+        },
+      ],
+    },
+  ],
+};
+const MOVE: ShownMove = {
+  madeAt: Date.UTC(2026, 10, 28, 12),
+  took: 5.1,
+  clients: {
+    v2: { count: 1, uses: [{ lock: 'jobs/nightly-report', client: 'web-1:17' }] },
+    both: { count: 0, uses: [] },
+    either: { count: 0, uses: [] },
+    v3: { count: 1, uses: [{ lock: 'x'.repeat(200), client: 'web-2:4711' }] },
+  },
+  findings: [
+    { level: 'warn', about: 'moving', endpoint: null, text: 'step 1 can begin or continue', advice: 'restart them' },
+  ],
+};
+
+const reportsOf = (checks: () => object, move: () => object = () => MOVE) => ({
+  checks: new OnDemand(async () => JSON.stringify(checks()), 0),
+  move: new OnDemand(async () => JSON.stringify(move()), 0),
+});
 
 /** Fills the model with locks as people have them. */
 function fillSome(ui: Ui): void {
@@ -182,7 +236,7 @@ describe('with the keyboard alone', () => {
     await appears(page.getByRole('link', { name: 'orders/import' }));
     const focused = () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.tagName);
     // Past the views.
-    for (let presses = 0; presses < 4; presses += 1) await page.keyboard.press('Tab');
+    for (let presses = 0; presses < 5; presses += 1) await page.keyboard.press('Tab');
     await page.keyboard.type('ORDERS');
     await page.getByRole('link', { name: 'jobs/nightly-report' }).waitFor({ state: 'detached' });
     expect(await page.getByRole('status').textContent()).toBe('1 of 4 locks, 0 with waiters');
@@ -366,7 +420,7 @@ test('elections are shown with the leader, what it publishes, and the number of 
   const ui = await useMemory();
   fillSome(ui);
   const page = await openPage(ui.url);
-  await page.getByRole('link', { name: 'Elections' }).click();
+  await page.getByRole('link', { name: 'Elections', exact: true }).click();
   await appears(page.getByRole('heading', { name: 'Elections' }));
   const row = page.locator('.elections tbody tr');
   await appears(
@@ -382,6 +436,33 @@ test('elections are shown with the leader, what it publishes, and the number of 
   await appears(page.getByRole('heading', { name: 'Lock elections/api' }));
 });
 
+test('the findings of doctor are shown with their advice, and made again with the keyboard', async () => {
+  let runs = 0;
+  const ui = await useMemory({
+    reports: reportsOf(() => {
+      runs += 1;
+      return { ...CHECKS, took: runs };
+    }),
+  });
+  const page = await openPage(ui.url);
+  await page.getByRole('link', { name: 'Checks' }).press('Enter');
+  await appears(page.getByRole('status').getByText(/^Checked at \d\d:00:00, in 1\.0 s$/));
+  const finding = page.locator('section[aria-label="http://10.0.0.2:2379"] .finding-fail');
+  await appears(finding.getByText('no quorum'));
+  await appears(finding.getByText('start members'));
+  await appears(page.locator('section[aria-label="cluster"]').getByText('read <b>'));
+  await page.getByRole('button', { name: 'Check again' }).press('Enter');
+  await appears(page.getByRole('status').getByText(/in 2\.0 s$/));
+});
+
+test('a report that cannot be made says why', async () => {
+  const ui = await useMemory({ reports: { checks: 'no checks with a prefix', move: 'no move' } });
+  const page = await openPage(`${ui.url}/#/checks`, {}, /^Failed to load resource: .* status of 404/);
+  await appears(page.getByRole('status').getByText('no checks with a prefix'));
+  // With one store, there is nothing to move.
+  expect(await page.getByRole('link', { name: 'Move' }).count()).toBe(0);
+});
+
 test('without --allow-release, the page has no button to release an entry', async () => {
   const ui = await useMemory();
   fillSome(ui);
@@ -394,7 +475,7 @@ describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
   test.each([360, 1280, 2560])(
     'axe finds nothing at a width of %d, and nothing is wider than the page',
     async (width) => {
-      const ui = await useMemory();
+      const ui = await useMemory({ reports: reportsOf(() => CHECKS) });
       fillSome(ui);
       write(ui, entryOf(`a/long/name/${'x'.repeat(150)}`, 1, 'u'.repeat(200), 30));
       const page = await openPage(ui.url, { width, scheme });
@@ -407,6 +488,16 @@ describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
       await appears(page.getByRole('row').filter({ hasText: 'failed' }));
       await expectAccessible(page);
       expect(await isWide()).toBe(false);
+      for (const [view, text] of [
+        ['elections', 'api-1'],
+        ['checks', 'etcd v2: 1 failure, 1 warning'],
+        ['move', 'step 1 can begin or continue'],
+      ] as const) {
+        await page.goto(`${ui.url}/#/${view}`);
+        await appears(page.getByText(text));
+        await expectAccessible(page);
+        expect([view, await isWide()]).toEqual([view, false]);
+      }
       await page.goto(`${ui.url}/#/lock/jobs%2Fnightly-report`);
       await page.locator('.entries tbody tr').nth(2).waitFor();
       await page.getByRole('img', { name: /^Timeline of 3 clients since/ }).waitFor();

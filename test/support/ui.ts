@@ -5,6 +5,7 @@ import { LiveModel, liveIn } from '../../src/cli/live/model.ts';
 import { Jobs } from '../../src/cli/ui/jobs.ts';
 import type { PageFile } from '../../src/cli/ui/page-files.ts';
 import { type ReleaseStore, Releases } from '../../src/cli/ui/release/releases.ts';
+import type { Reports } from '../../src/cli/ui/reports.ts';
 import { type UiOptions, UiServer } from '../../src/cli/ui/server.ts';
 import { Viewers, type ViewersOptions } from '../../src/cli/ui/viewers.ts';
 import type { Schedule } from '../../src/manager/once/schedule.ts';
@@ -30,6 +31,8 @@ export interface Ui {
 }
 
 interface UseUiOptions extends Partial<UiOptions>, ViewersOptions {
+  /** Default: reports that cannot be made. */
+  readonly reports?: Reports;
   /** Schedules of jobs, by their name. */
   readonly schedules?: ReadonlyMap<string, Schedule>;
   /** What a removal results in. Default: "removed", and the model sees it. */
@@ -39,7 +42,13 @@ interface UseUiOptions extends Partial<UiOptions>, ViewersOptions {
 }
 
 /** Serves a model in memory, which knows no lock at first, until the end of the test. */
-export async function useUi({ page = PAGE, removal, schedules, ...options }: UseUiOptions = {}): Promise<Ui> {
+export async function useUi({
+  page = PAGE,
+  removal,
+  schedules,
+  reports = { checks: 'no checks', move: 'no move' },
+  ...options
+}: UseUiOptions = {}): Promise<Ui> {
   const model = new LiveModel({ api: 'v2', prefix: '' });
   model.listed({ queues: [], index: 1, clusterId: 'c' }, Date.now());
   const viewers = new Viewers([{ api: 'v2', model }], options);
@@ -67,7 +76,7 @@ export async function useUi({ page = PAGE, removal, schedules, ...options }: Use
   const releases = options.mayRelease
     ? new Releases([{ api: 'v2', surveyor }], { prefix: '', onRemoved() {} })
     : undefined;
-  const data = { viewers, jobs, releases, page };
+  const data = { viewers, jobs, reports, releases, page };
   const server = await UiServer.start(data, { host: '127.0.0.1', port: 0, ...options });
   onTestFinished(() => server.stop());
   return { records, url: server.url, server, viewers, model, removed };

@@ -10,6 +10,7 @@ import type { Jobs } from './jobs.ts';
 import type { PageFile } from './page-files.ts';
 import type { Releases } from './release/releases.ts';
 import { readRequest } from './release/requests.ts';
+import type { Report, Reports } from './reports.ts';
 import type { Viewers } from './viewers.ts';
 
 export interface UiOptions extends Pick<Listening, 'host' | 'port'> {
@@ -23,6 +24,7 @@ export interface UiOptions extends Pick<Listening, 'host' | 'port'> {
 export interface UiData {
   readonly viewers: Viewers;
   readonly jobs: Jobs;
+  readonly reports: Reports;
   /** undefined: nothing can be changed. */
   readonly releases?: Releases | undefined;
   /** The files of the page, by their path. */
@@ -134,13 +136,15 @@ function logIn({ response, access }: Exchange, path: string, token: string | nul
   refuse(response, 401, `${what}: open this page once with /?token=…, or send "Authorization: Bearer …"`);
 }
 
-function answerData({ response, viewers, jobs }: Exchange, path: string, query: URLSearchParams): void {
+function answerData({ response, viewers, jobs, reports }: Exchange, path: string, query: URLSearchParams): void {
   const name = path.startsWith(LOCK) ? decoded(path.slice(LOCK.length)) : undefined;
   if (path === '/api/locks') response.writeHead(200, JSON_TYPE).end(viewers.snapshot());
   else if (name) response.writeHead(200, JSON_TYPE).end(viewers.queue(name));
-  else if (path === '/api/jobs') void answerJobs(response, jobs);
+  else if (path === '/api/jobs') void answerWith(response, () => jobs.json());
+  else if (path === '/api/checks') answerReport(response, reports.checks);
+  else if (path === '/api/move') answerReport(response, reports.move);
   else if (path !== '/api/events')
-    refuse(response, 404, 'no such page: see /, /api/locks, /api/locks/<name>, /api/jobs and /api/events');
+    refuse(response, 404, 'no such page: see /, and the section "The API" of docs/ui.md');
   else if (!viewers.add(response, query.get('lock') ?? undefined))
     refuse(response, 503, `there are already ${viewers.count} viewers: close a page, or try again later`);
 }
@@ -169,13 +173,18 @@ async function answerRelease(
   }
 }
 
-async function answerJobs(response: ServerResponse, jobs: Jobs): Promise<void> {
+async function answerWith(response: ServerResponse, make: () => Promise<string>): Promise<void> {
   try {
-    const json = await jobs.json();
+    const json = await make();
     response.writeHead(200, JSON_TYPE).end(json);
   } catch (error) {
     refuse(response, 502, `etcd cannot be read: ${errorText(error)}`);
   }
+}
+
+function answerReport(response: ServerResponse, report: Report): void {
+  if (typeof report === 'string') refuse(response, 404, report);
+  else void answerWith(response, () => report.get());
 }
 
 const LOCK = '/api/locks/';

@@ -157,3 +157,40 @@ export interface ShownJobs {
   /** The stores that do not list jobs. */
   readonly unlisted: readonly ('v2' | 'v3')[];
 }
+
+/** A finding of `doctor`. */
+export interface ShownFinding {
+  readonly level: 'ok' | 'warn' | 'fail';
+  /** Topic, stable across versions. */
+  readonly about: string;
+  /** null for the whole cluster. */
+  readonly endpoint: string | null;
+  readonly text: string;
+  readonly advice: string | null;
+}
+
+/** The answer of `/api/checks`. */
+export interface ShownChecks {
+  readonly madeAt: number;
+  /** Seconds that the checks took. */
+  readonly took: number;
+  readonly stores: readonly { readonly api: 'v2' | 'v3'; readonly findings: readonly ShownFinding[] }[];
+}
+
+/** Clients by kind, as `doctor --moving` has them. */
+export type ShownClients = Readonly<
+  Record<
+    'v2' | 'both' | 'either' | 'v3',
+    { readonly count: number; readonly uses: readonly { readonly lock: string; readonly client: string }[] }
+  >
+>;
+
+/** The answer of `/api/move`. */
+export interface ShownMove {
+  readonly madeAt: number;
+  /** Seconds that the watch took. */
+  readonly took: number;
+  /** null: v2 was not read, because members run etcd 3.6 already. */
+  readonly clients: ShownClients | null;
+  readonly findings: readonly ShownFinding[];
+}

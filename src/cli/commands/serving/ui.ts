@@ -6,6 +6,7 @@ import { TlsFiles } from '../../../http/tls/files.ts';
 import { isInterval, type Schedule } from '../../../manager/once/schedule.ts';
 import { checkListening } from '../../../server/listening.ts';
 import { clientOptions, connectionOf, type StoreOptions } from '../../connection.ts';
+import { accessBy } from '../../doctor/access.ts';
 import { checked, ExitCode, UsageError } from '../../exit-codes.ts';
 import { readFirstLine } from '../../files.ts';
 import { ASKING, explain } from '../../help.ts';
@@ -19,6 +20,7 @@ import { checkToken, isLoopback } from '../../ui/access.ts';
 import { type JobStore, Jobs } from '../../ui/jobs.ts';
 import { readPage } from '../../ui/page-files.ts';
 import { Releases } from '../../ui/release/releases.ts';
+import { checksReport, moveReport, type Report, type Reports } from '../../ui/reports.ts';
 import { type UiData, type UiOptions, UiServer } from '../../ui/server.ts';
 import { Viewers } from '../../ui/viewers.ts';
 import { addressOf, addTlsFlags, type TlsFlags, tlsOf } from './listening.ts';
@@ -34,17 +36,19 @@ interface Flags extends TlsFlags {
 }
 
 const ABOUT = `
-The page changes nothing in etcd, unless --allow-release is given. It shows all locks, the most urgent first, and the queue of one lock with what has happened to it since
-ui started. It also shows elections, and the jobs of etcd v3 that run once per tick, those of v2 if --once names them. /api/locks, /api/locks/NAME, /api/jobs and
-/api/events have the same as JSON and as server-sent events.
+The page changes nothing in etcd, unless --allow-release is given. It shows all locks, the most urgent first, and the queue of one lock
+with what has happened to it since ui started. It also shows elections with their values, and the jobs that run once per tick: on etcd v3
+all, on v2 those of --once. With --api both, it shows the locks of v2 and of v3.
+
+Without a prefix, the page has on demand the findings of "doctor", and with --api both those of "doctor --moving". Each of the two is made
+at most once per minute. No test keys are created: so on etcd v2, the order of key names is not checked.
 
 ui lists all queues once, and follows them with one watch; a viewer costs etcd nothing. After an outage it lists them again. At most 10,000
-locks are shown, to at most 100 viewers.
+locks are shown, to at most 100 viewers. /api/locks and others have the same as JSON and as server-sent events: see docs/ui.md.
 
 Without --token or --listen-ca, --listen must be an address that only this machine can reach. A browser must use the address or the name
-in --listen, localhost, or an IP address: requests for other host names, and those of other sites, get status 403.
-
-With --api both, the page shows the locks of v2 and of v3.`;
+in --listen, localhost, or an IP address: requests for other host names, and those of other sites, get status 403. With --allow-release,
+whoever can open the page can release each lock that it shows.`;
 
 /** `etcd-v2-lock ui`: serves a page with all locks until a signal ends it. */
 export function uiCommand(): Command {
@@ -134,7 +138,7 @@ async function ui(prefix: string, flags: Flags, command: Command): Promise<numbe
   const schedules = schedulesOf(flags, prefix);
   const stores = storesOf(command).map((options) => {
     const client = checked(() => new EtcdClient(options));
-    return { api: options.api, client, model: new LiveModel({ api: options.api, prefix }) };
+    return { options, api: options.api, client, model: new LiveModel({ api: options.api, prefix }) };
   });
   try {
     for (const { client } of stores) checked(() => client.surveyor.checkPrefix(prefix));
@@ -146,6 +150,7 @@ async function ui(prefix: string, flags: Flags, command: Command): Promise<numbe
 }
 
 interface Store {
+  readonly options: StoreOptions;
   readonly api: 'v2' | 'v3';
   readonly client: EtcdClient;
   readonly model: LiveModel;
@@ -167,6 +172,10 @@ async function serve(
   const viewers = new Viewers(stores, { mayRelease: allowRelease });
   const surveyors = stores.map(({ api, client: { surveyor } }) => ({ api, surveyor }));
   const jobs = new Jobs(stores.map(jobStoreOf), prefix, schedules);
+  const reports: Reports =
+    prefix === ''
+      ? { checks: checksReport(stores.map(({ options }) => options)), move: moveOf(stores) }
+      : { checks: FOR_ALL, move: FOR_ALL };
   const releases = allowRelease ? new Releases(surveyors, { prefix, onRemoved: complain }) : undefined;
   const end = new AbortController();
   let listed = (): void => {};
@@ -192,7 +201,7 @@ async function serve(
   try {
     await Promise.race([all, failed, ended]);
     if (signal.aborted) return ExitCode.ok;
-    const server = await start({ viewers, jobs, releases, page: readPage() }, listening, listen);
+    const server = await start({ viewers, jobs, reports, releases, page: readPage() }, listening, listen);
     try {
       if (json) printJson({ url: server.url, pid: process.pid });
       else print(server.url);
@@ -207,6 +216,18 @@ async function serve(
     viewers.stop();
     await failed.catch(ignore);
   }
+}
+
+/** Why there are no reports: they name locks that are not shown. */
+const FOR_ALL = 'the cluster is checked for all locks: start "ui" without a prefix';
+
+function moveOf(stores: readonly Store[]): Report {
+  const [v2, v3] = stores;
+  if (!v2 || !v3) return 'a move is between two stores: start "ui" with --api both';
+  return moveReport(
+    checked(() => accessBy(v2.options)),
+    { v2: v2.client.surveyor, v3: v3.client.surveyor },
+  );
 }
 
 const jobStoreOf = ({ api, client: { surveyor, store } }: Store): JobStore => ({
