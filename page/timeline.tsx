@@ -21,7 +21,7 @@ const MOST_TICKS = 4;
 /** Milliseconds that the graphic covers at least. */
 const SHORTEST = 10_000;
 /** Sizes in pixels. The width is that of the page, so positions in it are percentages. */
-const ROW = 32;
+const ROW = 36;
 const BAR_AT = 22;
 const AXIS = 24;
 const LONGEST_NAME = 60;

@@ -30,7 +30,7 @@ interface Flags extends TlsFlags {
   readonly token?: string;
   readonly tokenFile?: string;
   readonly allowRelease?: true;
-  readonly once: readonly string[];
+  readonly once?: readonly string[];
   readonly timeZone?: string;
   readonly json?: boolean;
 }
@@ -63,8 +63,7 @@ export function uiCommand(): Command {
     .option(
       '--once <name=schedule>',
       'schedule of a job, as "run --once" has it, to count its missed ticks; can be repeated',
-      (job: string, others: readonly string[]) => [...others, job],
-      [],
+      (job: string, others: readonly string[] = []) => [...others, job],
     )
     .option('--time-zone <zone>', 'time zone of the cron expressions of --once, such as Europe/Berlin (default: UTC)')
     .option('--json', 'print JSON: one line with the URL and the process ID')
@@ -105,7 +104,7 @@ function listeningOf({ listen, token: given, tokenFile, ...flags }: Flags): UiOp
  * Returns the schedules of the jobs, by name.
  * @throws {UsageError} for an invalid schedule, name or time zone
  */
-function schedulesOf({ once, timeZone }: Flags, prefix: string): ReadonlyMap<string, Schedule> {
+function schedulesOf({ once = [], timeZone }: Flags, prefix: string): ReadonlyMap<string, Schedule> {
   const schedules = new Map<string, Schedule>();
   const everies = once.map((job) => job.slice(job.lastIndexOf('=') + 1));
   // An interval is the same in all time zones. But without a cron expression, the zone would have no effect.
