@@ -55,10 +55,12 @@ function nameInAddress(): string | undefined {
 }
 
 function follow(): void {
-  open(nameInAddress(), VIEWS.find(({ address }) => address === window.location.hash)?.name ?? 'locks');
+  const list = VIEWS.find(({ address }) => address === window.location.hash) ?? VIEWS[0];
+  open(nameInAddress(), list.name);
   forgetRelease();
   rows.value = ROWS;
-  document.title = openName.value === undefined ? 'Locks' : `${printable(openName.value)} – Locks`;
+  const shown = openName.value === undefined ? list.title : printable(openName.value);
+  document.title = shown === VIEWS[0].title ? 'Locks' : `${shown} – Locks`;
   connect();
   if (view.value === 'checks') loadChecks();
   if (view.value === 'move') loadMove();

@@ -446,6 +446,7 @@ test('the findings of doctor are shown with their advice, and made again with th
   });
   const page = await openPage(ui.url);
   await page.getByRole('link', { name: 'Checks' }).press('Enter');
+  await expect.poll(() => page.title()).toBe('Checks – Locks');
   await appears(page.getByRole('status').getByText(/^Checked at \d\d:00:00, in 1\.0 s$/));
   const finding = page.locator('section[aria-label="http://10.0.0.2:2379"] .finding-fail');
   await appears(finding.getByText('no quorum'));
@@ -453,6 +454,20 @@ test('the findings of doctor are shown with their advice, and made again with th
   await appears(page.locator('section[aria-label="cluster"]').getByText('read <b>'));
   await page.getByRole('button', { name: 'Check again' }).press('Enter');
   await appears(page.getByRole('status').getByText(/in 2\.0 s$/));
+});
+
+test('the move from v2 to v3 is watched when somebody opens its view, and the clients lead to their locks', async () => {
+  const name = useLockName();
+  const held = await useLocks('v2').acquire(name);
+  const { line: url } = await startUi(['--api', 'both']);
+  const page = await openPage(url);
+  await page.getByRole('link', { name: 'Move' }).click();
+  await appears(page.getByRole('status').getByText('watching both stores, for 5 to 25 seconds'));
+  await appears(page.getByRole('status').getByText(/^Checked at/));
+  await appears(page.locator('.finding').first());
+  await page.getByRole('link', { name }).click();
+  await appears(page.getByRole('heading', { name: `Lock ${name}` }));
+  await held.release();
 });
 
 test('a report that cannot be made says why', async () => {
