@@ -59,8 +59,8 @@ function follow(): void {
   open(nameInAddress(), list.name);
   forgetRelease();
   rows.value = ROWS;
-  const shown = openName.value === undefined ? list.title : printable(openName.value);
-  document.title = shown === VIEWS[0].title ? 'Locks' : `${shown} – Locks`;
+  const isFirst = openName.value === undefined && list === VIEWS[0];
+  document.title = isFirst ? 'Locks' : `${printable(openName.value ?? list.title)} – Locks`;
   connect();
   if (view.value === 'checks') loadChecks();
   if (view.value === 'move') loadMove();
