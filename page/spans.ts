@@ -1,6 +1,6 @@
 /** When each client has waited and held, out of the queue of a lock and its history. */
 import type { ShownEntry, ShownEvent, ShownQueue } from '../src/cli/ui/shapes.ts';
-import { nameOf } from './words.ts';
+import { rawNameOf } from './words.ts';
 
 type Kind = ShownEvent['kind'];
 
@@ -27,6 +27,7 @@ interface Stay {
 
 /** What a client has done: its entries one after the other. A client with several entries at a time has several lanes. */
 export interface Lane {
+  /** As it is in etcd: most lanes are not drawn. */
   readonly name: string;
   readonly api: string;
   readonly spans: readonly Span[];
@@ -52,7 +53,7 @@ export function lanesOf(queue: ShownQueue): readonly Lane[] {
     if (!stay || event.kind === 'queued') {
       // The end of an earlier entry with this key was missed.
       if (stay) stay.spans = ended(stay.spans, event.at);
-      stay = { name: nameOf(event.client), api: event.api, spans: firstSpans(event, before), marks: [] };
+      stay = { name: rawNameOf(event.client), api: event.api, spans: firstSpans(event, before), marks: [] };
       stays.push(stay);
       open.set(id, stay);
     } else stay.spans = spansAfter(stay.spans, event);
@@ -62,7 +63,7 @@ export function lanesOf(queue: ShownQueue): readonly Lane[] {
   for (const { api, entries } of queue.queues)
     for (const entry of entries) {
       const known = open.get(`${api} ${entry.key}`);
-      const stay = known ?? { name: nameOf(entry), api, spans: [], marks: [] };
+      const stay = known ?? { name: rawNameOf(entry), api, spans: [], marks: [] };
       stay.spans = presentSpans(entry);
       if (!known) stays.push(stay);
     }

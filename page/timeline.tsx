@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals';
+import { printable } from '../src/base/printable.ts';
 import type { ShownQueue } from '../src/cli/ui/shapes.ts';
 import { chosen, type Lane, lanesOf, type Mark, type Span, ticksIn } from './spans.ts';
 import { clock, queue as shownQueue } from './state.ts';
@@ -88,7 +89,9 @@ function Row({
   readonly isOneStore: boolean;
 }) {
   const { api, spans, marks } = lane;
-  const name = lane.name.length > LONGEST_NAME ? `${lane.name.slice(0, LONGEST_NAME)}…` : lane.name;
+  // Not by code units: half a surrogate pair cannot be shown.
+  const characters = [...printable(lane.name)];
+  const name = characters.slice(0, LONGEST_NAME).join('') + (characters.length > LONGEST_NAME ? '…' : '');
   const bar = y + BAR_AT;
   return (
     <g>

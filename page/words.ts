@@ -25,10 +25,11 @@ export const waitedFor = (from: number, isKnown: boolean, now: number): string =
 
 type Names = Pick<ShownClient, 'identity' | 'label' | 'uuid' | 'key'>;
 
-/** Returns the name of a client: its label, else its identity, else its uuid, else the last part of its key. */
-export function nameOf({ label, identity, uuid, key }: Names): string {
-  return printable((label ?? identity ?? uuid) || key.slice(key.lastIndexOf('/') + 1));
-}
+/** Returns the name of a client as it is in etcd: its label, else its identity, else its uuid, else the last part of its key. */
+export const rawNameOf = ({ label, identity, uuid, key }: Names): string =>
+  (label ?? identity ?? uuid) || key.slice(key.lastIndexOf('/') + 1);
+
+export const nameOf = (names: Names): string => printable(rawNameOf(names));
 
 /** Returns the other names of a client. */
 export function otherNamesOf(client: Names): string[] {
