@@ -20,16 +20,19 @@ export async function followJobs(): Promise<void> {
 
 const timeOf = (at: number): string => new Date(at).toISOString().replace('T', ' ').replace(/\.\d+/, '');
 
-const Row = ({ job: { name, lastTick, state, host } }: { readonly job: ShownJob }) => (
-  <tr class={`job-${state}`}>
+const Row = ({ job: { name, lastTick, state, host, missed } }: { readonly job: ShownJob }) => (
+  <tr class={`job-${state.replace(' ', '-')}`}>
     <th scope="row">
       <a href={`#/lock/${encodeURIComponent(name)}`}>
         <Foreign text={name} />
       </a>
     </th>
     <td data-label="State">{state}</td>
-    <td data-label="Last tick">{lastTick === null ? 'unreadable' : timeOf(lastTick)}</td>
+    <td data-label="Last tick">{lastTick === null ? '–' : timeOf(lastTick)}</td>
     <td data-label="Host">{host === null ? '–' : <Foreign text={host} />}</td>
+    <td data-label="Missed" class={missed ? 'missed' : ''}>
+      {missed ?? 'unknown'}
+    </td>
   </tr>
 );
 
@@ -42,7 +45,8 @@ export function JobList() {
       {!shown && <p role="status">loading</p>}
       {shown?.unlisted.map((api) => (
         <p key={api}>
-          etcd {api} does not list jobs. For one of them: <code>etcd-v2-lock ticks NAME</code>
+          etcd {api} does not list jobs. Of this store, only those with a schedule are shown: start <code>ui</code> with{' '}
+          <code>--once NAME=SCHEDULE</code>.
         </p>
       ))}
       {shown && shown.jobs.length === 0 && <p class="empty">There is no record of a tick.</p>}
@@ -54,6 +58,7 @@ export function JobList() {
               <th scope="col">State</th>
               <th scope="col">Last tick</th>
               <th scope="col">Host</th>
+              <th scope="col">Missed</th>
             </tr>
           </thead>
           <tbody>

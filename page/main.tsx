@@ -1,23 +1,28 @@
 import { render } from 'preact';
 import { printable } from '../src/base/printable.ts';
 import { connect, followVisibility } from './connection.ts';
+import { ElectionList } from './elections.tsx';
 import { followJobs, JobList } from './jobs.tsx';
 import { List } from './list.tsx';
 import { Outages } from './parts.tsx';
 import { OpenLock } from './queue.tsx';
-import { open, openName, ROWS, rows, tick, view } from './state.ts';
+import { forgetRelease, isAsking } from './release.tsx';
+import { Checks, loadChecks, loadMove, Move } from './reports.tsx';
+import { open, openName, ROWS, rows, stores, tick, view } from './state.ts';
 
 const LOCK = '#/lock/';
-const JOBS = '#/jobs';
 
 const VIEWS = [
-  ['locks', '#/', 'All locks'],
-  ['jobs', JOBS, 'Jobs'],
+  { name: 'locks', address: '#/', title: 'All locks', Content: List },
+  { name: 'elections', address: '#/elections', title: 'Elections', Content: ElectionList },
+  { name: 'jobs', address: '#/jobs', title: 'Jobs', Content: JobList },
+  { name: 'checks', address: '#/checks', title: 'Checks', Content: Checks },
+  { name: 'move', address: '#/move', title: 'Move', Content: Move },
 ] as const;
 
 const Views = () => (
   <nav aria-label="views">
-    {VIEWS.map(([name, address, title]) => (
+    {VIEWS.filter(({ name }) => name !== 'move' || stores.value.length > 1).map(({ name, address, title }) => (
       <a
         key={name}
         href={address}
@@ -29,13 +34,16 @@ const Views = () => (
   </nav>
 );
 
-const Page = () => (
-  <>
-    <Outages />
-    <Views />
-    {openName.value !== undefined ? <OpenLock /> : view.value === 'jobs' ? <JobList /> : <List />}
-  </>
-);
+function Page() {
+  const { Content } = VIEWS.find(({ name }) => name === view.value) ?? VIEWS[0];
+  return (
+    <>
+      <Outages />
+      <Views />
+      {openName.value === undefined ? <Content /> : <OpenLock />}
+    </>
+  );
+}
 
 function nameInAddress(): string | undefined {
   const { hash } = window.location;
@@ -47,10 +55,15 @@ function nameInAddress(): string | undefined {
 }
 
 function follow(): void {
-  open(nameInAddress(), window.location.hash === JOBS ? 'jobs' : 'locks');
+  const list = VIEWS.find(({ address }) => address === window.location.hash) ?? VIEWS[0];
+  open(nameInAddress(), list.name);
+  forgetRelease();
   rows.value = ROWS;
-  document.title = openName.value === undefined ? 'Locks' : `${printable(openName.value)} – Locks`;
+  const isFirst = openName.value === undefined && list === VIEWS[0];
+  document.title = isFirst ? 'Locks' : `${printable(openName.value ?? list.title)} – Locks`;
   connect();
+  if (view.value === 'checks') loadChecks();
+  if (view.value === 'move') loadMove();
 }
 
 window.addEventListener('hashchange', () => {
@@ -59,7 +72,7 @@ window.addEventListener('hashchange', () => {
   requestAnimationFrame(() => document.querySelector('h1')?.focus());
 });
 window.addEventListener('keydown', ({ key }) => {
-  if (key === 'Escape' && openName.value !== undefined) window.location.hash = '#/';
+  if (key === 'Escape' && openName.value !== undefined && !isAsking()) window.location.hash = '#/';
 });
 followVisibility();
 follow();

@@ -1,6 +1,9 @@
+import type { ComponentChildren } from 'preact';
 import type { ShownEntry, ShownEvent, ShownQueue } from '../src/cli/ui/shapes.ts';
 import { Client, Foreign, More, Ttl } from './parts.tsx';
+import { Release, ReleaseButton } from './release.tsx';
 import { clock, openName, queue, rows } from './state.ts';
+import { Timeline } from './timeline.tsx';
 import { heldFor, nameOf, otherNamesOf, timeText, waitedFor } from './words.ts';
 
 type Queue = ShownQueue['queues'][number];
@@ -15,10 +18,12 @@ function Entry({
   entry,
   position,
   names,
+  children,
 }: {
   readonly entry: ShownEntry;
   readonly position: number;
   readonly names: ReadonlyMap<string, string>;
+  readonly children: ComponentChildren;
 }) {
   const now = clock.value;
   const { state, mode, limit, ttl, queuedAt, seenAt, value } = entry;
@@ -52,11 +57,12 @@ function Entry({
       <td data-label="Waits for">
         <Foreign text={waitsForText(entry, names)} />
       </td>
+      {children}
     </tr>
   );
 }
 
-function Store({ api, holders, waiters, entries }: Queue) {
+function Store({ api, holders, waiters, entries, mayRelease }: Queue & Pick<ShownQueue, 'mayRelease'>) {
   const names = new Map(entries.map((entry) => [entry.key, nameOf(entry)]));
   const shown = entries.slice(0, rows.value);
   const rest = entries.length - shown.length;
@@ -78,11 +84,18 @@ function Store({ api, holders, waiters, entries }: Queue) {
             <th scope="col">Mode</th>
             <th scope="col">TTL</th>
             <th scope="col">Waits for</th>
+            {mayRelease && <th scope="col">Release</th>}
           </tr>
         </thead>
         <tbody>
           {shown.map((entry, index) => (
-            <Entry key={entry.key} entry={entry} position={index + 1} names={names} />
+            <Entry key={entry.key} entry={entry} position={index + 1} names={names}>
+              {mayRelease && (
+                <td data-label="Release">
+                  <ReleaseButton entry={entry} api={api} />
+                </td>
+              )}
+            </Entry>
           ))}
         </tbody>
       </table>
@@ -123,12 +136,17 @@ export function OpenLock() {
           The queue is empty: nobody holds this lock.
         </p>
       )}
+      {shown?.mayRelease && <Release />}
+      {shown && <Timeline queue={shown} />}
       {shown?.queues.map((each) => (
-        <Store key={each.api} {...each} />
+        <Store key={each.api} {...each} mayRelease={shown.mayRelease} />
       ))}
       {shown && (
         <section aria-label="history">
-          <h2>Since {timeText(shown.startedAt)}, when this server started</h2>
+          <h2>
+            Since {timeText(shown.recordedSince)}
+            {shown.recordedSince === shown.startedAt ? ', when this server started' : '; earlier events are not kept'}
+          </h2>
           {shown.history.length === 0 && <p class="empty">Nothing has happened.</p>}
           <ol class="history">
             {shown.history.toReversed().map((event) => (

@@ -3,13 +3,15 @@ import { computed, signal } from '@preact/signals';
 import type { LockWithTtl, ShownQueue, ShownStore, Snapshot, SnapshotChange } from '../src/cli/ui/shapes.ts';
 import { byTrouble } from '../src/cli/ui/trouble.ts';
 
+export type View = 'locks' | 'elections' | 'jobs' | 'checks' | 'move';
+
 /** Whether the server of the page answers, and since when it does not. */
 export const lostSince = signal<number | undefined>(undefined);
 /** Whether anything has arrived yet. */
 export const isLoaded = signal(false);
 export const stores = signal<readonly ShownStore[]>([]);
 /** What is shown. */
-export const view = signal<'locks' | 'jobs'>('locks');
+export const view = signal<View>('locks');
 /** The open lock: its name in the address, and its queue. */
 export const openName = signal<string | undefined>(undefined);
 export const queue = signal<ShownQueue | undefined>(undefined);
@@ -48,6 +50,12 @@ export const found = computed((): readonly LockWithTtl[] => {
   const all = [...locks.values()];
   const matching = text === '' ? all : all.filter(({ name }) => name.toLowerCase().includes(text));
   return matching.sort(ORDERS[order.value]);
+});
+
+/** The locks that are elections, by their name. */
+export const elections = computed((): readonly LockWithTtl[] => {
+  void version.value;
+  return [...locks.values()].filter(({ candidates }) => candidates > 0).sort(ORDERS.name);
 });
 
 export const count = computed((): number => {
@@ -98,7 +106,7 @@ export function showQueue(shown: ShownQueue): void {
 }
 
 /** Opens a lock, or a list. */
-export function open(name: string | undefined, list: 'locks' | 'jobs'): void {
+export function open(name: string | undefined, list: View): void {
   view.value = list;
   openName.value = name;
   queue.value = undefined;

@@ -7,6 +7,13 @@ const since = (from: number, now: number): string => durationText(Math.max(0, no
 
 export const timeText = (at: number): string => timeOfDay(new Date(at));
 
+/** Returns the local day as MM-DD, with the time as HH:MM if wanted. */
+export function dayText(at: number, withTime: boolean): string {
+  const time = new Date(at);
+  const day = [time.getMonth() + 1, time.getDate()].map((part) => String(part).padStart(2, '0')).join('-');
+  return withTime ? `${day} ${timeText(at).slice(0, 5)}` : day;
+}
+
 /** Returns for how long an entry holds its lock. "At least": it held before the server of the page started. */
 export function heldFor({ heldAt, queuedAt, seenAt }: ShownClient, now: number): string {
   if (heldAt !== null) return since(heldAt, now);
@@ -18,10 +25,11 @@ export const waitedFor = (from: number, isKnown: boolean, now: number): string =
 
 type Names = Pick<ShownClient, 'identity' | 'label' | 'uuid' | 'key'>;
 
-/** Returns the name of a client: its label, else its identity, else its uuid, else the last part of its key. */
-export function nameOf({ label, identity, uuid, key }: Names): string {
-  return printable((label ?? identity ?? uuid) || key.slice(key.lastIndexOf('/') + 1));
-}
+/** Returns the name of a client as it is in etcd: its label, else its identity, else its uuid, else the last part of its key. */
+export const rawNameOf = ({ label, identity, uuid, key }: Names): string =>
+  (label ?? identity ?? uuid) || key.slice(key.lastIndexOf('/') + 1);
+
+export const nameOf = (names: Names): string => printable(rawNameOf(names));
 
 /** Returns the other names of a client. */
 export function otherNamesOf(client: Names): string[] {

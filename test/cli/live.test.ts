@@ -16,7 +16,7 @@ const isListing = ({ method, path, query }: ProxiedRequest): boolean =>
   method === 'GET' ? query.has('recursive') && !query.has('wait') : path.endsWith('/kv/range');
 
 /** Follows all locks with a prefix. Returns the model. */
-function useLive(api: Api, prefix: string, { url = inject('etcd'), shown = '' } = {}): LiveModel {
+function useLive(api: Api, prefix: string, { url = inject('etcd'), shown = '', isSeen = false } = {}): LiveModel {
   const model = new LiveModel({ api, prefix });
   const client = new EtcdClient({ endpoints: url, api });
   const end = new AbortController();
@@ -25,6 +25,7 @@ function useLive(api: Api, prefix: string, { url = inject('etcd'), shown = '' } 
     signal: end.signal,
     onChange: () => {},
     shown: () => (shown === '' ? [] : [shown]),
+    isSeen: () => isSeen,
   });
   ended.catch(() => {});
   onTestFinished(async () => {
@@ -144,6 +145,26 @@ test.each(APIS)('says since when etcd was not seen, and shows on %s what has cha
   expect(model.outage).toBeUndefined();
   expect(kindsIn(model)).toEqual(['gone']);
 });
+
+test.each(APIS)(
+  'notices within ten seconds on %s that etcd has fallen silent, if somebody sees it and no lock is shown',
+  async (api) => {
+    const proxy = await useProxy();
+    const model = useLive(api, freshName(), { url: proxy.url, isSeen: true });
+    await until(
+      () => model.seenAt,
+      (at) => at !== undefined,
+    );
+    // The watch is open, and stays so.
+    const since = performance.now();
+    proxy.intercept(() => ({ refuse: true }));
+    await until(
+      () => model.outage,
+      (found) => found !== undefined,
+    );
+    expect(performance.now() - since).toBeLessThan(10_000);
+  },
+);
 
 test.each(APIS)('reads the TTLs of the locks that are shown on %s, and sees their renewals', async (api) => {
   const [one, other] = [useLockName(), useLockName()];

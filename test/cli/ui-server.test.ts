@@ -3,9 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { scheduleFor } from '../../src/cli/queues/ticks.ts';
 import type { ShownJobs, ShownQueue, Snapshot, SnapshotChange } from '../../src/cli/ui/shapes.ts';
 import { TlsFiles } from '../../src/http/tls/files.ts';
 import { formatRecord } from '../../src/manager/once/record.ts';
+import type { Schedule } from '../../src/manager/once/schedule.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { RawConnection } from '../support/raw-connection.ts';
 import { read } from '../support/readme.ts';
@@ -14,7 +16,16 @@ import { ask, entryOf, follow, remove, type Ui, useUi, write } from '../support/
 import { until } from '../support/until.ts';
 
 const TOKEN = 'correct-horse+battery=staple';
-const ALL_PATHS = ['/', '/page.js', '/api/locks', '/api/locks/x', '/api/jobs', '/api/events'];
+const ALL_PATHS = [
+  '/',
+  '/page.js',
+  '/api/locks',
+  '/api/locks/x',
+  '/api/jobs',
+  '/api/checks',
+  '/api/move',
+  '/api/events',
+];
 
 describe('the server of the page refuses', () => {
   test.each(ALL_PATHS)('a request for %s whose host is not its own, as after DNS rebinding', async (path) => {
@@ -23,23 +34,20 @@ describe('the server of the page refuses', () => {
     expect([status, body]).toEqual([403, expect.stringContaining('host "evil.example:4080" is not allowed')]);
   });
 
-  test.each(['/api/locks', '/api/locks/x', '/api/jobs', '/api/events', '/page.js'])(
-    'a request for %s from a page of another site',
-    async (path) => {
-      const { url } = await useUi();
-      const host = new URL(url).host;
-      const foreign = [
-        { origin: 'http://evil.example' },
-        { origin: 'null' },
-        { origin: 'http://127.0.0.1:1' },
-        { 'sec-fetch-site': 'cross-site' },
-        { 'sec-fetch-site': 'same-site' },
-        { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
-      ];
-      for (const headers of foreign) expect((await ask(`${url}${path}`, headers)).status).toBe(403);
-      expect((await ask(`${url}${path}`, { origin: `http://${host}` }, 'HEAD')).status).toBe(405);
-    },
-  );
+  test.each(ALL_PATHS.slice(1))('a request for %s from a page of another site', async (path) => {
+    const { url } = await useUi();
+    const host = new URL(url).host;
+    const foreign = [
+      { origin: 'http://evil.example' },
+      { origin: 'null' },
+      { origin: 'http://127.0.0.1:1' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+      { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+    ];
+    for (const headers of foreign) expect((await ask(`${url}${path}`, headers)).status).toBe(403);
+    expect((await ask(`${url}${path}`, { origin: `http://${host}` }, 'HEAD')).status).toBe(405);
+  });
 
   test.each(['POST', 'PUT', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS'])('%s: it changes nothing', async (method) => {
     const { url } = await useUi();
@@ -236,6 +244,32 @@ test('a viewer of one lock gets its queue, whom each entry waits for, and what h
   expect(events.events.filter(({ event }) => event === 'lock')).toHaveLength(5);
 });
 
+test('the history says since when it has all events, if older ones are not kept', async () => {
+  const ui = await useUi();
+  const queue = async () => JSON.parse((await ask(`${ui.url}/api/locks/x`)).body) as ShownQueue;
+  const entry = entryOf('x', 1, 'u1');
+  write(ui, entry);
+  const first = await queue();
+  expect(first.recordedSince).toBe(first.startedAt);
+  // One lock has 200 events, and all locks together 1,000.
+  for (let at = 0; at < 100; at += 1) {
+    remove(ui, entry);
+    write(ui, entry);
+  }
+  const second = await queue();
+  expect(second.history).toHaveLength(200);
+  expect(second.recordedSince).toBe(second.history[0]?.at);
+  await until(
+    () => Date.now(),
+    (now) => now > second.recordedSince + 1,
+  );
+  const others = Date.now();
+  for (let at = 0; at < 500; at += 1) write(ui, entryOf(`other-${at}`, 1, 'u1'));
+  const third = await queue();
+  expect(third.history).toEqual([]);
+  expect(third.recordedSince).toBeGreaterThanOrEqual(others);
+});
+
 test('the TTLs of open locks and of the most urgent ones are read, and nothing while nobody looks', async () => {
   const ui = await useUi();
   for (let at = 0; at < 30; at += 1) write(ui, entryOf(`lock-${String(at).padStart(2, '0')}`, at, 'u1', 30));
@@ -261,12 +295,61 @@ test('jobs are shown with the tick that a host has begun last, and read at most 
   const { unlisted, jobs: shown } = await jobs();
   expect(unlisted).toEqual([]);
   expect(shown).toEqual([
-    { api: 'v3', name: 'import', lastTick: at, state: 'ran', host: 'db-3' },
-    { api: 'v3', name: 'broken', lastTick: null, state: 'unreadable', host: null },
+    { api: 'v3', name: 'import', lastTick: at, state: 'ran', host: 'db-3', missed: null },
+    { api: 'v3', name: 'broken', lastTick: null, state: 'unreadable', host: null, missed: null },
   ]);
   ui.records.clear();
   expect((await jobs()).jobs).toHaveLength(2);
   await until(jobs, (answer) => answer.jobs.length === 0);
+});
+
+test('missed ticks of jobs with a schedule are counted, and such a job without a record is shown', async () => {
+  const hour = 3_600_000;
+  const schedules = new Map([
+    ['import', scheduleFor('1h', undefined)],
+    ['never', scheduleFor('1h', undefined)],
+    ['broken', scheduleFor('@daily', undefined)],
+  ]);
+  const ui = await useUi({ schedules });
+  const present = Math.floor(Date.now() / hour) * hour;
+  ui.records.set('import', formatRecord({ at: present - 3 * hour, state: 'ran', uuid: '1'.repeat(32), label: 'db-3' }));
+  ui.records.set('other', formatRecord({ at: present, state: 'begun', uuid: '1'.repeat(32), label: undefined }));
+  ui.records.set('broken', 'x');
+  const missed = async () => {
+    const { jobs } = JSON.parse((await ask(`${ui.url}/api/jobs`)).body) as ShownJobs;
+    return Object.fromEntries(jobs.map((job) => [job.name, `${job.state}, ${job.missed}`]));
+  };
+  expect(await missed()).toEqual({
+    import: 'ran, 3',
+    other: 'begun, null',
+    broken: 'unreadable, null',
+    never: 'no record, null',
+  });
+  ui.records.set('import', formatRecord({ at: present, state: 'ran', uuid: '1'.repeat(32), label: 'db-3' }));
+  await until(missed, (jobs) => jobs['import'] === 'ran, 0');
+});
+
+test('the ticks of a job are counted once, and then only those since the last count', async () => {
+  const counted: (readonly [number, number])[] = [];
+  const schedule: Schedule = {
+    ...scheduleFor('1s', undefined),
+    between(from, to) {
+      counted.push([from, to]);
+      return scheduleFor('1s', undefined).between(from, to);
+    },
+  };
+  const ui = await useUi({ schedules: new Map([['import', schedule]]) });
+  const at = Math.floor(Date.now() / 1000) * 1000 - 100_000;
+  ui.records.set('import', formatRecord({ at, state: 'ran', uuid: '1'.repeat(32), label: undefined }));
+  const missed = async () => {
+    const { now, jobs } = JSON.parse((await ask(`${ui.url}/api/jobs`)).body) as ShownJobs;
+    return { now, missed: jobs[0]?.missed };
+  };
+  const first = await missed();
+  const second = await until(missed, ({ now }) => now > first.now);
+  for (const each of [first, second]) expect(each.missed).toBe(Math.ceil(each.now / 1000) - at / 1000 - 1);
+  expect(counted[0]?.[0]).toBe(at);
+  expect(counted[1]?.[0]).toBe((counted[0]?.[1] ?? 0) - 1);
 });
 
 test('an outage of etcd is an event, and so is its end', async () => {
@@ -291,7 +374,13 @@ test('the list shows what the leader of an election publishes, and its queue wha
   write(ui, candidate(1));
   write(ui, candidate(2));
   const { locks } = JSON.parse((await ask(`${ui.url}/api/locks`)).body) as Snapshot;
-  expect(locks).toMatchObject([{ value: 'http://10.0.0.1', waiters: 1 }]);
+  write(ui, entryOf('no-election', 3, `${'3'.repeat(32)}@web-3`));
+  expect(locks).toMatchObject([{ value: 'http://10.0.0.1', waiters: 1, candidates: 2 }]);
+  const { locks: all } = JSON.parse((await ask(`${ui.url}/api/locks`)).body) as Snapshot;
+  expect(all.map(({ name, candidates }) => [name, candidates])).toEqual([
+    ['api', 2],
+    ['no-election', 0],
+  ]);
   const { queues } = JSON.parse((await ask(`${ui.url}/api/locks/api`)).body) as ShownQueue;
   expect(queues[0]?.entries.map(({ value }) => value)).toEqual(['http://10.0.0.1', 'http://10.0.0.2']);
 });

@@ -96,7 +96,21 @@ test('ui shows the jobs of etcd v3 that run once per tick, and says that v2 does
     (shown) => shown.jobs.length === 1,
   );
   expect(unlisted).toEqual(['v2']);
-  expect(jobs).toMatchObject([{ api: 'v3', name, state: 'ran', host: 'db-3' }]);
+  expect(jobs).toMatchObject([{ api: 'v3', name, state: 'ran', host: 'db-3', missed: null }]);
+});
+
+test.each(APIS)('ui --once shows on etcd %s how many ticks of a job were missed, in its time zone', async (api) => {
+  const [name, never] = [useLockName(), useLockName()];
+  const job = ['run', name, '--once', '@hourly', '--label', 'db-3', '--', 'true'];
+  expect((await runCli(['--api', api, ...job], { ETCD_ENDPOINTS: inject('etcd') })).code).toBe(0);
+  const flags = ['--once', `${name}=@hourly`, '--once', `${never}=15m`, '--time-zone', 'Europe/Berlin'];
+  const { line: url } = await startUi(['--api', api, ...flags, 'test-']);
+  const { jobs } = JSON.parse((await ask(`${url}/api/jobs`)).body) as ShownJobs;
+  const shown = jobs.filter((each) => each.name === name || each.name === never);
+  expect(shown).toMatchObject([
+    { api, name, state: 'ran', host: 'db-3', missed: expect.toBeOneOf([0, 1]) },
+    { api, name: never, state: 'no record', missed: null },
+  ]);
 });
 
 test('ui says in the page when etcd is lost, and continues afterwards', async () => {
@@ -135,6 +149,15 @@ test.each([
   [['--token', TOKEN, '--token-file', '/dev/null'], /cannot be used together/],
   [['--token-file', '/dev/null'], /no token in \/dev\/null: its first line is empty/],
   [['--listen-ca', 'package.json'], /both --listen-cert and --listen-key are needed/],
+  [['--once', 'import'], /--once must be a name and a schedule, such as "import=15m", got "import"/],
+  [['--once', '=1h'], /--once must be a name and a schedule, such as "import=15m", got "=1h"/],
+  [['--once', 'import=1x'], /--once must be an interval .*, got "1x"/],
+  [['--once', 'a=b=1h', '--once', 'a=b=2h'], /--once has two schedules for "a=b"/],
+  [['--once', 'import=1h', 'jobs/'], /--once must be for a name that begins with "jobs\/", got "import"/],
+  [['--once', 'a//b=1h'], /lock name/],
+  [['--once', 'a=0 3 * * *', '--time-zone', 'Mars'], /--time-zone must be an IANA name .*, got "Mars"/],
+  [['--once', 'a=1h', '--time-zone', 'Europe/Berlin'], /--time-zone needs --once with a cron expression/],
+  [['--time-zone', 'Europe/Berlin'], /--time-zone needs --once with a cron expression/],
   [['/prefix'], /lock name must not be empty/],
 ] as const)('ui %j is refused before any request', async (args, message) => {
   const { code, stderr } = await runCli(['ui', ...args], { ETCD_ENDPOINTS: await closedEndpoint() });

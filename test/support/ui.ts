@@ -1,12 +1,15 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { expect, inject, onTestFinished } from 'vitest';
-import { LiveModel } from '../../src/cli/live/model.ts';
+import { LiveModel, liveIn } from '../../src/cli/live/model.ts';
 import { Jobs } from '../../src/cli/ui/jobs.ts';
 import type { PageFile } from '../../src/cli/ui/page-files.ts';
+import { type ReleaseStore, Releases } from '../../src/cli/ui/release/releases.ts';
+import type { Reports } from '../../src/cli/ui/reports.ts';
 import { type UiOptions, UiServer } from '../../src/cli/ui/server.ts';
 import { Viewers, type ViewersOptions } from '../../src/cli/ui/viewers.ts';
-import { type KeyChange, type ParsedEntry, parsed } from '../../src/recipe/survey.ts';
+import type { Schedule } from '../../src/manager/once/schedule.ts';
+import { type KeyChange, type ParsedEntry, parsed, type Removal } from '../../src/recipe/survey.ts';
 import { startCli } from './cli.ts';
 import { until } from './until.ts';
 
@@ -23,23 +26,60 @@ export interface Ui {
   readonly server: UiServer;
   readonly viewers: Viewers;
   readonly model: LiveModel;
+  /** The keys of the entries that viewers have removed. */
+  readonly removed: readonly string[];
 }
 
 interface UseUiOptions extends Partial<UiOptions>, ViewersOptions {
+  /** Default: reports that cannot be made. */
+  readonly reports?: Reports;
+  /** Schedules of jobs, by their name. */
+  readonly schedules?: ReadonlyMap<string, Schedule>;
+  /** What a removal results in. Default: "removed", and the model sees it. */
+  readonly removal?: Removal;
   /** Default {@link PAGE}. */
   readonly page?: ReadonlyMap<string, PageFile>;
 }
 
 /** Serves a model in memory, which knows no lock at first, until the end of the test. */
-export async function useUi({ page = PAGE, ...options }: UseUiOptions = {}): Promise<Ui> {
+export async function useUi({
+  page = PAGE,
+  removal,
+  schedules,
+  reports = { checks: 'no checks', move: 'no move' },
+  ...options
+}: UseUiOptions = {}): Promise<Ui> {
   const model = new LiveModel({ api: 'v2', prefix: '' });
   model.listed({ queues: [], index: 1, clusterId: 'c' }, Date.now());
   const viewers = new Viewers([{ api: 'v2', model }], options);
   const records = new Map<string, string>();
-  const jobs = new Jobs([{ api: 'v3', surveyor: { markers: async () => records } }], '');
-  const server = await UiServer.start({ viewers, jobs, page }, { host: '127.0.0.1', port: 0, ...options });
+  const removed: string[] = [];
+  const jobs = new Jobs(
+    [{ api: 'v3', surveyor: { markers: async () => records }, marker: async (name) => records.get(name) }],
+    '',
+    schedules,
+  );
+  const surveyor: ReleaseStore['surveyor'] = {
+    checkName() {},
+    async lock(name) {
+      const lock = model.locks.find((each) => each.name === name);
+      const entries = liveIn(lock).map(({ entry }) => entry);
+      return { queue: { name, path: lock?.path ?? '', entries, ignored: [] }, index: 1, clusterId: 'c' };
+    },
+    async remove(entry) {
+      if (removal !== undefined) return removal;
+      removed.push(entry.key);
+      remove({ model, viewers }, entry);
+      return 'removed';
+    },
+  };
+  const releases = options.mayRelease
+    ? new Releases([{ api: 'v2', surveyor }], { prefix: '', onRemoved() {} })
+    : undefined;
+  const data = { viewers, jobs, reports, releases, page };
+  const server = await UiServer.start(data, { host: '127.0.0.1', port: 0, ...options });
   onTestFinished(() => server.stop());
-  return { records, url: server.url, server, viewers, model };
+  return { records, url: server.url, server, viewers, model, removed };
 }
 
 /** Starts `ui` on any free port, and kills it after the test. Resolves to what it has printed. */
@@ -70,7 +110,7 @@ export function write({ model, viewers }: Ui, entry: ParsedEntry): void {
 }
 
 /** Makes the model see that an entry was removed. */
-export function remove({ model, viewers }: Ui, { key }: ParsedEntry): void {
+export function remove({ model, viewers }: Pick<Ui, 'model' | 'viewers'>, { key }: ParsedEntry): void {
   model.changed({ how: 'removed', key, index: 3 }, Date.now());
   viewers.changed();
 }
@@ -82,8 +122,13 @@ export interface Answer {
 }
 
 /** Sends a request with any headers, also with those that `fetch` sets itself. */
-export async function ask(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
-  const sent = request(url, { headers, method, agent: false }).end();
+export async function ask(
+  url: string,
+  headers: Record<string, string> = {},
+  method = 'GET',
+  content?: string,
+): Promise<Answer> {
+  const sent = request(url, { headers, method, agent: false }).end(content);
   const [answer] = (await once(sent, 'response')) as [IncomingMessage];
   let body = '';
   for await (const chunk of answer.setEncoding('utf8')) body += chunk;

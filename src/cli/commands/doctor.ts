@@ -1,24 +1,16 @@
-import { resolveSrv } from 'node:dns/promises';
 import { Command, Option } from 'commander';
 import { checkSeconds } from '../../base/checks.ts';
 import { EtcdClient, type EtcdClientOptions } from '../../client.ts';
-import { originsOf } from '../../http/checks/endpoints.ts';
-import { discover } from '../../http/failover/srv.ts';
 import type { Surveyor } from '../../recipe/survey.ts';
 import { number } from '../arguments.ts';
 import { clientOptions, connectionOf, type StoreOptions, storeOptions, withFixedPassword } from '../connection.ts';
-import { type Access, accessBy, withoutCredentials } from '../doctor/access.ts';
+import { accessBy } from '../doctor/access.ts';
 import { basisOf } from '../doctor/basis.ts';
-import type { EndpointFacts, Facts } from '../doctor/facts.ts';
+import { examine, examineMove } from '../doctor/examine.ts';
+import type { Facts } from '../doctor/facts.ts';
 import { storesOf } from '../doctor/findings/stores.ts';
 import { hasNoFailure, judge } from '../doctor/judge.ts';
-import { judgeMove, tooLate } from '../doctor/moving/judge.ts';
-import { watchStores } from '../doctor/moving/watch.ts';
 import { linesOf, report } from '../doctor/report.ts';
-import { probe as probeV2, readMember } from '../doctor/v2/probe.ts';
-import { readAdvertised, readServers } from '../doctor/v3/advertised.ts';
-import { probe as probeV3 } from '../doctor/v3/probe.ts';
-import { refusesV2 } from '../doctor/version.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { JSON_FLAG, outcome } from '../session.ts';
@@ -89,7 +81,9 @@ export function doctorCommand(): Command {
 
 async function doctor(connection: StoreOptions, { json, ttl }: Flags): Promise<number> {
   if (ttl !== undefined) checked(() => checkSeconds('--ttl', ttl));
-  const facts = await examine(await withFixedPassword(connection), ttl);
+  const options = await withFixedPassword(connection);
+  checked(() => accessBy(options));
+  const facts = await examine(options, { ttl, testKeys: true });
   const findings = judge(facts);
   const ok = hasNoFailure(findings);
   if (json) printJson({ ok, ...dataOf(facts), findings });
@@ -98,19 +92,12 @@ async function doctor(connection: StoreOptions, { json, ttl }: Flags): Promise<n
 }
 
 async function doctorMove({ api: _, ...options }: EtcdClientOptions, { json }: Flags): Promise<number> {
-  const upgraded = await upgradedBy(checked(() => accessBy(options)));
-  const kinds = upgraded.length > 0 ? undefined : await withSurveyors(options, watchStores);
-  const findings = kinds ? judgeMove(kinds) : [tooLate(upgraded)];
+  const access = checked(() => accessBy(options));
+  const { kinds, findings } = await withSurveyors(options, (v2, v3) => examineMove(access, { v2, v3 }));
   const ok = hasNoFailure(findings);
   if (json) printJson({ ok, ...kinds, findings });
   else for (const line of findings.flatMap(linesOf)) print(line);
   return ok ? ExitCode.ok : ExitCode.no;
-}
-
-/** Returns the URLs of the members that run etcd 3.6 or later: they would panic at the reads of v2, which are by quorum. */
-async function upgradedBy(access: Access): Promise<string[]> {
-  const servers = await readServers(await urlsBy(access), withoutCredentials(access).settings);
-  return servers.filter(({ version }) => refusesV2(version)).map(({ url }) => url);
 }
 
 async function withSurveyors<T>(
@@ -131,36 +118,3 @@ function dataOf(facts: Facts): object {
   const endpoints = facts.endpoints.map(({ locks: _locks, ...others }) => others);
   return { api: facts.api, basis: basisOf(facts), stores: storesOf(facts.endpoints), endpoints };
 }
-
-async function examine(options: StoreOptions, ttl: number | undefined): Promise<Facts> {
-  const { api = 'v2' } = options;
-  const access = checked(() => accessBy(options));
-  const { settings } = access;
-  const urls = await urlsBy(access);
-  const given = settings.endpoints ? originsOf(options) : urls;
-  const common = { api, lockPrefix: settings.lockPrefix, user: options.username, ttl, given };
-  if (api === 'v2') {
-    const infos = await Promise.all(urls.map((url) => readMember(url, access)));
-    const { upgraded } = await survey(infos, access);
-    const endpoints = await Promise.all(infos.map((info) => probeV2(info, access, upgraded.length === 0)));
-    return { ...common, endpoints, upgraded };
-  }
-  const endpoints = await Promise.all(urls.map((url) => probeV3(url, access)));
-  return { ...common, endpoints, ...(await survey(endpoints, access)) };
-}
-
-/** Asks the members that are not among the endpoints, too. Returns what concerns all members. */
-async function survey(
-  endpoints: readonly EndpointFacts[],
-  access: Access,
-): Promise<{ upgraded: string[]; withoutGateway: string[] }> {
-  const asked = endpoints.map(({ endpoint, version, members = [] }) => ({ url: endpoint, version, members }));
-  const advertised = await readAdvertised(asked, withoutCredentials(access).settings);
-  return {
-    upgraded: [...asked, ...advertised].filter(({ version }) => refusesV2(version)).map(({ url }) => url),
-    withoutGateway: advertised.filter(({ lacksGateway }) => lacksGateway).map(({ url }) => url),
-  };
-}
-
-const urlsBy = async ({ settings }: Access): Promise<readonly string[]> =>
-  settings.endpoints ?? (await discover(settings, resolveSrv));

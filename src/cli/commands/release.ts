@@ -7,7 +7,8 @@ import { position } from '../arguments.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
 import { entryOf, HANDLE_FLAG, type OpenHandle, withHandle } from '../handles/with-handle.ts';
 import { ASKING, explain } from '../help.ts';
-import { ABOUT_PYTHON_ETCD, describe, entryJson, ownerOf } from '../queues/show.ts';
+import { consequence, resultOf, WAITER_REMOVED } from '../queues/removal.ts';
+import { ABOUT_PYTHON_ETCD, describe, entryJson } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
 import { complain, isConfirmed, print, printJson } from '../streams.ts';
 
@@ -25,8 +26,7 @@ within a third of the TTL; on etcd v3 usually within a second. By themselves, py
 never notice it. Stop the holder first. Otherwise the removed holder and the next one work at the same time, unless a
 fencing token stops the removed one.
 
-To end the wait of a waiter, stop its process. A removed waiter of a LockManager, such as "run", queues up again at the
-end, unless it has an identity. A wait of python-etcd or of the class Lock fails.
+${WAITER_REMOVED}
 
 ${ABOUT_PYTHON_ETCD}
 
@@ -120,21 +120,6 @@ async function release(client: EtcdClient, name: string, options: ReleaseOptions
   return report(await client.surveyor.remove(entry), entry, options);
 }
 
-/** Returns a sentence on what happens when the entry of a holder is removed. */
-function consequence({ name, entries }: LockQueue, entry: ParsedEntry): string {
-  const before = holdersAmong(entries);
-  const after = holdersAmong(entries.filter((other) => other !== entry));
-  const successors = after.filter((other) => !before.includes(other)).map(ownerOf);
-  const rest = after.length > 0 ? `the lock stays with ${after.map(ownerOf).join(', ')}` : 'the lock is free';
-  const next = successors.length > 0 ? `the lock passes to ${successors.join(', ')} at once` : rest;
-  return (
-    `${entry.key} holds ${name}. After its removal, ${next}. ${ownerOf(entry)} continues to work until it notices ` +
-    'the loss (a LockManager: usually within a third of the TTL, on etcd v3 within a second; ' +
-    "python-etcd, Go's Mutex and etcdctl lock: never by themselves). " +
-    'The removed holder and the next one may work at the same time, unless a fencing token stops the removed one.'
-  );
-}
-
 type Selector = (entries: readonly ParsedEntry[]) => readonly ParsedEntry[];
 
 /**
@@ -188,23 +173,9 @@ function refuse(why: string, lines: readonly string[] = []): number {
 }
 
 function report(removal: Removal, entry: ParsedEntry, { json }: ReleaseOptions): number {
-  const { key } = entry;
-  switch (removal) {
-    case 'removed':
-      if (!json) print(`${key} removed.`);
-      return ExitCode.ok;
-    case 'absent':
-      complain(
-        `${key} is gone. The answer to the removal was lost, so the entry may have expired or been released instead.`,
-      );
-      return ExitCode.ok;
-    case 'gone':
-      return refuse(`${key} was not removed: it had already been released or had expired.`);
-    case 'changed':
-      return refuse(`${key} was not removed: its value has changed since it was read. Inspect the lock again.`);
-    case 'present':
-      return refuse(
-        `${key} still exists. The answer to the removal was lost, so etcd may still remove the entry. Inspect the lock again.`,
-      );
-  }
+  const { isGone, text } = resultOf(removal, entry);
+  if (!isGone) return refuse(text);
+  if (removal !== 'removed') complain(text);
+  else if (!json) print(text);
+  return ExitCode.ok;
 }

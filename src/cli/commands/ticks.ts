@@ -1,24 +1,14 @@
 import { Command } from 'commander';
 import type { EtcdClient } from '../../client.ts';
-import { EtcdValueError } from '../../errors.ts';
-import { parseRecord, type TickRecord } from '../../manager/once/record.ts';
-import { type Schedule, scheduleOf } from '../../manager/once/schedule.ts';
+import type { Schedule } from '../../manager/once/schedule.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
+import { type JobTick, scheduleFor, tickOf } from '../queues/ticks.ts';
 import { JSON_FLAG, WIDE_FLAG, withClient } from '../session.ts';
 import { complain, outputWidth, print, printJson, remark } from '../streams.ts';
 import { aboutColumns, type Column, table } from '../table.ts';
 
-/** A job, with the tick that a host has begun last. */
-interface Row {
-  readonly name: string;
-  /** undefined if the value of the record was not written by this package. */
-  readonly record: TickRecord | undefined;
-  /** Number of ticks since then that no host has begun, the present one included; undefined without a schedule. */
-  readonly missed: number | undefined;
-}
-
-const COLUMNS: readonly Column<Row>[] = [
+const COLUMNS: readonly Column<JobTick>[] = [
   {
     heading: 'JOB',
     about: 'name of the job, which is that of its lock',
@@ -107,9 +97,9 @@ async function ticks(client: EtcdClient, args: readonly string[], options: Ticks
   if (second !== undefined && first !== 'reset')
     throw new UsageError(`two names given, but only "reset" may stand before a name: got ${JSON.stringify(first)}`);
   if (second !== undefined) return reset(client, second, options);
-  const schedule = checked(() => scheduleFor(options));
+  const schedule = checked(() => scheduleIn(options));
   const found = await (first === undefined ? all(client) : one(client, first));
-  const rows = [...found].map(([name, value]) => rowOf(name, value, schedule));
+  const rows = [...found].map(([name, value]) => tickOf(name, value, schedule));
   if (options.json) {
     printJson(rows.map(jsonOf));
   } else if (rows.length > 0) {
@@ -137,7 +127,7 @@ async function reset(client: EtcdClient, name: string, { force = false, json }: 
   const markers = checked(() => client.store.marker(name));
   const marker = await markers.read({});
   if (!marker) return refuse(`no record of a tick of ${name}`);
-  const row = rowOf(name, marker.value, undefined);
+  const row = tickOf(name, marker.value, undefined);
   if (json) printJson(jsonOf(row));
   else for (const line of table(COLUMNS, [row])) print(line);
   if (row.record?.state === 'begun' && !force)
@@ -153,23 +143,12 @@ async function reset(client: EtcdClient, name: string, { force = false, json }: 
   return ExitCode.ok;
 }
 
-function scheduleFor({ once, timeZone }: TicksOptions): Schedule | undefined {
+function scheduleIn({ once, timeZone }: TicksOptions): Schedule | undefined {
   if (once === undefined && timeZone !== undefined) throw new TypeError('--time-zone needs --once');
-  return once === undefined ? undefined : scheduleOf(once, timeZone, { every: '--once', timeZone: '--time-zone' });
+  return once === undefined ? undefined : scheduleFor(once, timeZone);
 }
 
-function rowOf(name: string, value: string, schedule: Schedule | undefined): Row {
-  try {
-    const record = parseRecord(name, { value });
-    const missed = schedule?.between(record.at, Date.now());
-    return { name, record, missed };
-  } catch (error) {
-    if (!(error instanceof EtcdValueError)) throw error;
-    return { name, record: undefined, missed: undefined };
-  }
-}
-
-const jsonOf = ({ name, record, missed }: Row) => ({
+const jsonOf = ({ name, record, missed }: JobTick) => ({
   name,
   lastTick: record ? new Date(record.at) : null,
   state: record?.state ?? null,

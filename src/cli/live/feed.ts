@@ -11,13 +11,16 @@ export interface FeedOptions {
   readonly onChange: () => void;
   /** Returns the names of the locks whose TTLs are shown. Only these are read again. Default: none. */
   readonly shown?: () => readonly string[];
+  /** Whether somebody sees what the model has: then an outage is noticed sooner. Default: nobody. */
+  readonly isSeen?: () => boolean;
 }
 
 /** Milliseconds between two reads of locks that are shown, for their TTLs, and how many are read then: one after the other. */
 const READ_SHOWN_EVERY = 2000;
 const READ_AT_ONCE = 5;
-/** Milliseconds between two reads of any lock: a connection that died silently shows no event. */
+/** Milliseconds between two reads of any lock: a connection that died silently shows no event. The second: while somebody sees it. */
 const READ_ANY_EVERY = 20_000;
+const READ_ANY_EVERY_IF_SEEN = 4000;
 /** Milliseconds after which a watch has lasted: then the next listing need not wait long. */
 const LASTING = 10_000;
 /** Abort reason of a watch that has missed a change, or whose etcd does not answer. */
@@ -77,20 +80,21 @@ async function checkRegularly(
   surveyor: Surveyor,
   model: LiveModel,
   ending: Scope,
-  { onChange, shown = () => [] }: FeedOptions,
+  { onChange, shown = () => [], isSeen = () => false }: FeedOptions,
 ): Promise<void> {
   let differing: string | undefined;
   let turn = 0;
-  let nextAt = Date.now() + READ_ANY_EVERY;
+  let lastAt = Date.now();
   while (!ending.aborted) {
     await pause(READ_SHOWN_EVERY, ending);
     const names = shown();
     const wanted = differing === undefined ? rotated(names, turn).slice(0, READ_AT_ONCE) : [differing];
     turn += READ_AT_ONCE;
-    if (wanted.length === 0 && Date.now() >= nextAt) wanted.push(model.locks[0]?.name ?? 'any');
+    const every = isSeen() ? READ_ANY_EVERY_IF_SEEN : READ_ANY_EVERY;
+    if (wanted.length === 0 && Date.now() >= lastAt + every) wanted.push(model.locks[0]?.name ?? 'any');
     for (const name of wanted) {
       if (ending.aborted) return;
-      nextAt = Date.now() + READ_ANY_EVERY;
+      lastAt = Date.now();
       try {
         const { queue } = await surveyor.lock(name, { signal: ending });
         const isSame = model.read(queue, Date.now());

@@ -6,6 +6,7 @@ import { refusalOf } from '../../server/front/web-pages.ts';
 
 /** Name of the cookie that a browser gets for the token. */
 const COOKIE = 'etcd-v2-lock-ui';
+const JSON_TYPE = /^application\/json *(?:;|$)/i;
 const BEARER = /^Bearer +([^ ]+)$/i;
 
 /** Whether only this machine can connect to an address. */
@@ -62,6 +63,19 @@ export class Access {
     return refusalOf(isLink ? { ...headers, 'sec-fetch-site': 'none' } : headers, this.#hosts);
   }
 
+  /**
+   * Returns why a request that changes something is refused; undefined if it is allowed. A form of another site cannot have this type, and
+   * each browser says from where a POST is.
+   */
+  refusalOfChange({ headers }: IncomingMessage): string | undefined {
+    const { origin, 'content-type': type = '', 'sec-fetch-site': site } = headers;
+    if (!JSON_TYPE.test(type)) return 'the body must be JSON: send "Content-Type: application/json"';
+    // A foreign origin has been refused already.
+    if (origin === undefined && site !== 'same-origin')
+      return 'this request must come from the page itself: send "Origin" with the URL of the page';
+    return undefined;
+  }
+
   /** Whether the client has the token, if one is needed. */
   isKnown({ headers: { authorization = '', cookie = '' } }: IncomingMessage): boolean {
     if (this.#token === undefined) return true;
@@ -75,7 +89,7 @@ export class Access {
   cookieFor(token: string): string | undefined {
     // In a query, "+" is a space.
     if (this.#token === undefined || !isEqual(token.replaceAll(' ', '+'), this.#token)) return undefined;
-    // Not Strict: who follows a link from another site would have to give the token again. Only GET is answered, and nothing is changed.
+    // Not Strict: who follows a link from another site would have to give the token again. Other sites cannot send it with a POST.
     return `${COOKIE}=${this.#cookie}; Path=/; HttpOnly; SameSite=Lax${this.#isSecure ? '; Secure' : ''}`;
   }
 }

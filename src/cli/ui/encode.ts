@@ -1,4 +1,5 @@
 import { publishedIn } from '../../recipe/entries/entry-value.ts';
+import type { ParsedEntry } from '../../recipe/survey.ts';
 import { type LiveEntry, type LiveLock, type LiveModel, liveIn, longestWaiter, waitsFor } from '../live/model.ts';
 import type { ShownClient, ShownEntry, ShownEvent, ShownLock, ShownQueue, ShownStore, ShownTtl } from './shapes.ts';
 
@@ -23,11 +24,15 @@ export function cut(text: string, longest: number): string {
 
 const textOrNull = (text: string | undefined): string | null => (text === undefined ? null : cut(text, LONGEST_TEXT));
 
+/** The uuid and the key of an entry, as they are sent. */
+export const uuidOf = ({ uuid }: ParsedEntry): string => cut(uuid, LONGEST_TEXT);
+export const keyOf = ({ key }: ParsedEntry): string => cut(key, LONGEST_KEY);
+
 const namesIn = ({ entry }: Pick<LiveEntry, 'entry'>): ShownEvent['client'] => ({
   identity: textOrNull(entry.identity),
   label: textOrNull(entry.label),
-  uuid: cut(entry.uuid, LONGEST_TEXT),
-  key: cut(entry.key, LONGEST_KEY),
+  uuid: uuidOf(entry),
+  key: keyOf(entry),
 });
 
 const clientOf = (live: LiveEntry): ShownClient => ({
@@ -48,6 +53,9 @@ export const storeOf = ({ api, model: { seenAt, outage, omitted } }: LiveStore):
 export const ttlOf = ({ ttl, renewedAt }: LiveEntry): ShownTtl | null =>
   ttl ? { left: ttl.left ?? null, at: ttl.at, renewedAt: renewedAt ?? null } : null;
 
+/** Only a value with a label, which follows "@", may have a published text. */
+const publishes = ({ entry: { value } }: LiveEntry): boolean => value.includes('@') && publishedIn(value) !== undefined;
+
 export function lockOf(lock: LiveLock, holder: LiveEntry, api: 'v2' | 'v3', id: number): ShownLock {
   const waiter = longestWaiter(lock);
   const name = cut(lock.name, LONGEST_KEY);
@@ -62,6 +70,7 @@ export function lockOf(lock: LiveLock, holder: LiveEntry, api: 'v2' | 'v3', id: 
     waitingSince: waiter ? (waiter.queuedAt ?? waiter.seenAt) : null,
     isWaitKnown: waiter?.queuedAt !== undefined,
     value: textOrNull(publishedIn(holder.entry.value)),
+    candidates: liveIn(lock).filter(publishes).length,
   };
 }
 
@@ -74,13 +83,16 @@ function entryOf(lock: LiveLock, live: LiveEntry): ShownEntry {
     mode,
     limit,
     ttl: ttlOf(live),
-    waitsFor: obstacle ? { key: cut(obstacle.nearest.key, LONGEST_KEY), count: obstacle.count } : null,
+    waitsFor: obstacle ? { key: keyOf(obstacle.nearest), count: obstacle.count } : null,
     value: textOrNull(publishedIn(value)),
   };
 }
 
+/** What all queues have in common. */
+export type QueueBasis = Pick<ShownQueue, 'startedAt' | 'mayRelease'>;
+
 /** Returns the queue of a lock in each store where it has entries, and what has happened to it since the start. */
-export function queueOf(stores: readonly LiveStore[], name: string, startedAt: number): ShownQueue {
+export function queueOf(stores: readonly LiveStore[], name: string, basis: QueueBasis): ShownQueue {
   const found = stores.flatMap(({ api, model }) => {
     const lock = model.locks.find((each) => each.name === name);
     return lock ? [{ api, lock }] : [];
@@ -90,9 +102,15 @@ export function queueOf(stores: readonly LiveStore[], name: string, startedAt: n
       .filter(({ entry }) => entry.name === name)
       .map(({ at, kind, entry }) => ({ at, api, kind, client: namesIn({ entry }) })),
   );
+  const last = history.sort((one, other) => one.at - other.at).slice(-MOST_EVENTS);
   return {
     now: Date.now(),
-    startedAt,
+    ...basis,
+    recordedSince: Math.max(
+      basis.startedAt,
+      ...stores.map(oldestKept),
+      last.length < history.length ? (last[0]?.at ?? 0) : 0,
+    ),
     stores: stores.map(storeOf),
     name: cut(name, LONGEST_KEY),
     queues: found.map(({ api, lock }) => ({
@@ -103,6 +121,10 @@ export function queueOf(stores: readonly LiveStore[], name: string, startedAt: n
         .slice(0, MOST_ENTRIES)
         .map((live) => entryOf(lock, live)),
     })),
-    history: history.sort((one, other) => one.at - other.at).slice(-MOST_EVENTS),
+    history: last,
   };
 }
+
+/** Returns when the oldest event of a store happened, if older ones are not kept; otherwise 0. */
+const oldestKept = ({ model: { history, recorded } }: LiveStore): number =>
+  recorded > history.length ? (history[0]?.at ?? 0) : 0;

@@ -1,5 +1,5 @@
 import type { HistoryEvent, LiveLock } from '../live/model.ts';
-import { type LiveStore, queueOf } from './encode.ts';
+import { type LiveStore, type QueueBasis, queueOf } from './encode.ts';
 import { frame } from './frame.ts';
 
 /** Milliseconds between two messages if only TTLs have changed. A renewal of one of many entries is such a change. */
@@ -12,21 +12,21 @@ type Sources = readonly (LiveLock | HistoryEvent | string | undefined)[];
 export class OpenQueue {
   readonly #stores: readonly LiveStore[];
   readonly #name: string;
-  readonly #startedAt: number;
+  readonly #basis: QueueBasis;
   #sources: Sources = [];
   /** The queue without its TTLs. */
   #structure = '';
   #sentAt = 0;
 
-  constructor(stores: readonly LiveStore[], name: string, startedAt: number) {
+  constructor(stores: readonly LiveStore[], name: string, basis: QueueBasis) {
     this.#stores = stores;
     this.#name = name;
-    this.#startedAt = startedAt;
+    this.#basis = basis;
   }
 
   /** Returns the queue as an event with a `ShownQueue`. */
   all(): Buffer {
-    return frame('lock', JSON.stringify(queueOf(this.#stores, this.#name, this.#startedAt)));
+    return frame('lock', JSON.stringify(queueOf(this.#stores, this.#name, this.#basis)));
   }
 
   /**
@@ -36,7 +36,7 @@ export class OpenQueue {
   change(again: (after: number) => void): Buffer | undefined {
     const sources = this.#currentSources();
     if (sources.every((source, at) => source === this.#sources[at])) return undefined;
-    const queue = queueOf(this.#stores, this.#name, this.#startedAt);
+    const queue = queueOf(this.#stores, this.#name, this.#basis);
     const { queues, history, stores } = queue;
     const outages = stores.map(({ outage }) => outage);
     const structure = JSON.stringify({ queues, history, outages }, (key, value) => (key === 'ttl' ? undefined : value));

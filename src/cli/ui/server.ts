@@ -8,6 +8,9 @@ import { type Listening, listen, urlOf } from '../../server/listening.ts';
 import { Access } from './access.ts';
 import type { Jobs } from './jobs.ts';
 import type { PageFile } from './page-files.ts';
+import type { Releases } from './release/releases.ts';
+import { readRequest } from './release/requests.ts';
+import type { Report, Reports } from './reports.ts';
 import type { Viewers } from './viewers.ts';
 
 export interface UiOptions extends Pick<Listening, 'host' | 'port'> {
@@ -21,6 +24,9 @@ export interface UiOptions extends Pick<Listening, 'host' | 'port'> {
 export interface UiData {
   readonly viewers: Viewers;
   readonly jobs: Jobs;
+  readonly reports: Reports;
+  /** undefined: nothing can be changed. */
+  readonly releases?: Releases | undefined;
   /** The files of the page, by their path. */
   readonly page: ReadonlyMap<string, PageFile>;
 }
@@ -46,7 +52,7 @@ const HEADERS = {
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
-/** Serves the page, and its data as JSON and server-sent events. Changes nothing. */
+/** Serves the page, and its data as JSON and server-sent events. Changes nothing, unless entries may be released. */
 export class UiServer {
   readonly url: string;
   readonly #server: WebServer;
@@ -101,18 +107,20 @@ interface Exchange extends UiData {
 }
 
 function answer(exchange: Exchange): void {
-  const { request, response, access, page } = exchange;
+  const { request, response, access, page, releases } = exchange;
   for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
   const { path, query } = targetOf(request.url ?? '');
   const file = page.get(path);
   const refusal = access.refusal(request, file !== undefined);
   const token = query.get('token');
+  const methods = releases && path === RELEASE ? ['GET', 'POST'] : ['GET'];
   if (refusal !== undefined) refuse(response, 403, refusal);
-  else if (request.method !== 'GET') {
-    response.setHeader('Allow', 'GET');
-    refuse(response, 405, 'this server only answers GET: nothing can be changed here');
+  else if (!methods.includes(request.method ?? '')) {
+    response.setHeader('Allow', methods.join(', '));
+    refuse(response, 405, 'only GET is answered here: nothing can be changed');
   } else if (!access.isKnown(request) || token !== null) logIn(exchange, path, token);
   else if (file) response.writeHead(200, { 'Content-Type': file.type }).end(file.content);
+  else if (releases && path === RELEASE) void answerRelease(exchange, releases, query);
   else answerData(exchange, path, query);
 }
 
@@ -128,24 +136,55 @@ function logIn({ response, access }: Exchange, path: string, token: string | nul
   refuse(response, 401, `${what}: open this page once with /?token=…, or send "Authorization: Bearer …"`);
 }
 
-function answerData({ response, viewers, jobs }: Exchange, path: string, query: URLSearchParams): void {
+function answerData({ response, viewers, jobs, reports }: Exchange, path: string, query: URLSearchParams): void {
   const name = path.startsWith(LOCK) ? decoded(path.slice(LOCK.length)) : undefined;
   if (path === '/api/locks') response.writeHead(200, JSON_TYPE).end(viewers.snapshot());
   else if (name) response.writeHead(200, JSON_TYPE).end(viewers.queue(name));
-  else if (path === '/api/jobs') void answerJobs(response, jobs);
+  else if (path === '/api/jobs') void answerWith(response, () => jobs.json());
+  else if (path === '/api/checks') answerReport(response, reports.checks);
+  else if (path === '/api/move') answerReport(response, reports.move);
   else if (path !== '/api/events')
-    refuse(response, 404, 'no such page: see /, /api/locks, /api/locks/<name>, /api/jobs and /api/events');
+    refuse(response, 404, 'no such page: see /, and the section "The API" of docs/ui.md');
   else if (!viewers.add(response, query.get('lock') ?? undefined))
     refuse(response, 503, `there are already ${viewers.count} viewers: close a page, or try again later`);
 }
 
-async function answerJobs(response: ServerResponse, jobs: Jobs): Promise<void> {
+const RELEASE = '/api/release';
+
+/** Says what the release of an entry means, or releases it. */
+async function answerRelease(
+  { request, response, access }: Exchange,
+  releases: Releases,
+  query: URLSearchParams,
+): Promise<void> {
+  const isChange = request.method === 'POST';
+  const refusal = isChange ? access.refusalOfChange(request) : undefined;
+  if (refusal !== undefined) return refuse(response, 403, refusal);
+  const wanted = await readRequest(request, query);
+  // Of a body that is too long, the rest is not read.
+  if (!request.complete) response.setHeader('Connection', 'close');
+  if ('why' in wanted) return refuse(response, wanted.status, wanted.why);
+  const by = request.socket.remoteAddress ?? 'a client';
   try {
-    const json = await jobs.json();
+    const { status, body } = await (isChange ? releases.remove(wanted, by) : releases.plan(wanted));
+    response.writeHead(status, JSON_TYPE).end(JSON.stringify(body));
+  } catch (error) {
+    refuse(response, 502, `etcd has not answered as expected: ${errorText(error)}`);
+  }
+}
+
+async function answerWith(response: ServerResponse, make: () => Promise<string>): Promise<void> {
+  try {
+    const json = await make();
     response.writeHead(200, JSON_TYPE).end(json);
   } catch (error) {
     refuse(response, 502, `etcd cannot be read: ${errorText(error)}`);
   }
+}
+
+function answerReport(response: ServerResponse, report: Report): void {
+  if (typeof report === 'string') refuse(response, 404, report);
+  else void answerWith(response, () => report.get());
 }
 
 const LOCK = '/api/locks/';

@@ -59,6 +59,8 @@ export interface ShownLock {
   readonly isWaitKnown: boolean;
   /** What the leader of an election publishes; null if nothing. */
   readonly value: string | null;
+  /** Number of entries that publish a value, as those of an election do. */
+  readonly candidates: number;
 }
 
 /** The lock with the TTL of its first holder; null if no read has shown it. */
@@ -101,8 +103,12 @@ export interface ShownEvent {
 /** The queue of a lock: the answer of `/api/locks/<name>`, and the event `lock`. */
 export interface ShownQueue {
   readonly now: number;
-  /** Since when this server records what happens. */
+  /** When this server started. */
   readonly startedAt: number;
+  /** Whether viewers may release entries. */
+  readonly mayRelease: boolean;
+  /** Since when `history` has all events: since the start, or later if older ones are not kept. */
+  readonly recordedSince: number;
   readonly stores: readonly ShownStore[];
   readonly name: string;
   /** The queue in each store where the lock has entries. */
@@ -117,15 +123,31 @@ export interface ShownQueue {
   readonly history: readonly (ShownEvent & { readonly api: 'v2' | 'v3' })[];
 }
 
+/** What the removal of an entry means: the answer of `GET /api/release`. */
+export interface ShownPlan {
+  readonly entry: string;
+  readonly isHolder: boolean;
+  readonly consequence: string;
+}
+
+/** The answer of `POST /api/release`. */
+export interface ShownResult {
+  readonly isRemoved: boolean;
+  readonly text: string;
+}
+
 /** A job that runs once per tick, with the tick that a host has begun last. */
 export interface ShownJob {
   readonly api: 'v2' | 'v3';
   readonly name: string;
-  /** When that tick was due; null if the record is unreadable. */
+  /** When that tick was due; null without a readable record. */
   readonly lastTick: number | null;
-  readonly state: 'begun' | 'ran' | 'failed' | 'unreadable';
+  /** `no record`: a job of which only the schedule is known. */
+  readonly state: 'begun' | 'ran' | 'failed' | 'unreadable' | 'no record';
   /** Label of the client that has begun it; null if it has none. */
   readonly host: string | null;
+  /** Number of ticks since that one, the present one included, that no host has begun; null if the schedule is not known. */
+  readonly missed: number | null;
 }
 
 /** The answer of `/api/jobs`. */
@@ -134,4 +156,41 @@ export interface ShownJobs {
   readonly jobs: readonly ShownJob[];
   /** The stores that do not list jobs. */
   readonly unlisted: readonly ('v2' | 'v3')[];
+}
+
+/** A finding of `doctor`. */
+export interface ShownFinding {
+  readonly level: 'ok' | 'warn' | 'fail';
+  /** Topic, stable across versions. */
+  readonly about: string;
+  /** null for the whole cluster. */
+  readonly endpoint: string | null;
+  readonly text: string;
+  readonly advice: string | null;
+}
+
+/** The answer of `/api/checks`. */
+export interface ShownChecks {
+  readonly madeAt: number;
+  /** Seconds that the checks took. */
+  readonly took: number;
+  readonly stores: readonly { readonly api: 'v2' | 'v3'; readonly findings: readonly ShownFinding[] }[];
+}
+
+/** Clients by kind, as `doctor --moving` has them. */
+export type ShownClients = Readonly<
+  Record<
+    'v2' | 'both' | 'either' | 'v3',
+    { readonly count: number; readonly uses: readonly { readonly lock: string; readonly client: string }[] }
+  >
+>;
+
+/** The answer of `/api/move`. */
+export interface ShownMove {
+  readonly madeAt: number;
+  /** Seconds that the watch took. */
+  readonly took: number;
+  /** null: v2 was not read, because members run etcd 3.6 already. */
+  readonly clients: ShownClients | null;
+  readonly findings: readonly ShownFinding[];
 }

@@ -1,12 +1,14 @@
 import type { ServerResponse } from 'node:http';
 import { Board } from './board.ts';
-import { type LiveStore, queueOf } from './encode.ts';
+import { type LiveStore, type QueueBasis, queueOf } from './encode.ts';
 import { frame, jsonIn } from './frame.ts';
 import { OpenQueue } from './open-queue.ts';
 
 export interface ViewersOptions {
   /** Milliseconds after which a viewer that takes nothing of what was sent is cut off. Default 60,000. */
   readonly patience?: number;
+  /** Whether viewers may release entries. Default false. */
+  readonly mayRelease?: boolean;
 }
 
 /** Number of streams at a time. */
@@ -40,13 +42,14 @@ export class Viewers {
   readonly #viewers = new Set<Viewer>();
   /** By the name of the lock. */
   readonly #open = new Map<string, OpenQueue>();
-  readonly #startedAt = Date.now();
+  readonly #basis: QueueBasis;
   readonly #pings: NodeJS.Timeout;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(stores: readonly LiveStore[], { patience = 60_000 }: ViewersOptions = {}) {
+  constructor(stores: readonly LiveStore[], { patience = 60_000, mayRelease = false }: ViewersOptions = {}) {
     this.#stores = stores;
     this.#board = new Board(stores);
+    this.#basis = { startedAt: Date.now(), mayRelease };
     this.#patience = patience;
     this.#pings = setInterval(() => this.#ping(), Math.min(PING_EVERY, patience)).unref();
   }
@@ -82,7 +85,7 @@ export class Viewers {
 
   /** Returns the queue of a lock as JSON: a `ShownQueue`. */
   queue(name: string): string {
-    return JSON.stringify(queueOf(this.#stores, name, this.#startedAt));
+    return JSON.stringify(queueOf(this.#stores, name, this.#basis));
   }
 
   /**
@@ -97,7 +100,7 @@ export class Viewers {
     response.on('drain', () => this.#drained(viewer));
     response.once('close', () => this.#remove(viewer));
     if (lock !== undefined && !this.#open.has(lock))
-      this.#open.set(lock, new OpenQueue(this.#stores, lock, this.#startedAt));
+      this.#open.set(lock, new OpenQueue(this.#stores, lock, this.#basis));
     // Others must get what has changed before the snapshot.
     this.#send();
     this.#viewers.add(viewer);

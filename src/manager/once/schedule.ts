@@ -19,6 +19,9 @@ const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_40
 const INTERVAL = /^([1-9]\d*)([smhd])$/;
 const LONGEST = 366 * 86_400;
 
+/** Whether a schedule is an interval, for which a time zone means nothing. */
+export const isInterval = (every: string): boolean => INTERVAL.test(every.trim());
+
 /** Five fields, or a nickname such as `@hourly`. */
 const CRON = /^(?:\S+(?: +\S+){4}|@[a-z]+)$/;
 

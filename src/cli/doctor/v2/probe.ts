@@ -27,14 +27,15 @@ export async function readMember(url: string, { settings }: Access): Promise<End
   }
 }
 
-/**
- * Measures one member further. Takes at most about twice the read timeout, unless a listing of locks takes longer.
- * @param mayWrite whether requests may be sent that are writes of etcd v2
- */
-export async function probe(info: EndpointFacts, access: Access, mayWrite: boolean): Promise<EndpointFacts> {
+/** Which requests may be sent that are writes of etcd v2. Only a test key changes anything. */
+export type TrialOfV2 = 'none' | 'without test key' | 'with test key';
+
+/** Measures one member further. Takes at most about twice the read timeout, unless a listing of locks takes longer. */
+export async function probe(info: EndpointFacts, access: Access, trial: TrialOfV2): Promise<EndpointFacts> {
   if (info.unreachable) return info;
   const url = info.endpoint;
-  const operations: Partial<EndpointFacts> = mayWrite && info.v2?.on ? await tryLocks(url, access, info) : {};
+  const operations: Partial<EndpointFacts> =
+    trial !== 'none' && info.v2?.on ? await tryLocks(url, access, info, trial) : {};
   // Without a quorum, etcd v3 would not answer.
   const canRead = info.v3?.on && operations.read?.is !== 'failed';
   const v3 = canRead ? await namesOnV3(url, access, Deadline.after(LISTING_TIMEOUT)) : undefined;
@@ -75,10 +76,15 @@ async function readInfo(member: MemberClient, { lockPrefix }: ClientSettings): P
   };
 }
 
-async function tryLocks(url: string, { settings }: Access, info: EndpointFacts): Promise<Partial<EndpointFacts>> {
+async function tryLocks(
+  url: string,
+  { settings }: Access,
+  info: EndpointFacts,
+  trial: TrialOfV2,
+): Promise<Partial<EndpointFacts>> {
   const member = new MemberClient(url, settings);
   try {
-    return await tryOperations(member, settings, info);
+    return await tryOperations(member, settings, info, trial);
   } finally {
     await member.destroy();
   }
@@ -89,6 +95,7 @@ async function tryOperations(
   member: MemberClient,
   settings: ClientSettings,
   { auth, clock }: EndpointFacts,
+  trial: TrialOfV2,
 ): Promise<Partial<EndpointFacts>> {
   const deadline = Deadline.after(READ_TIMEOUT);
   // A read and a removal of a key that does not exist: they test the permissions and change nothing.
@@ -103,9 +110,9 @@ async function tryOperations(
     measureReads(readOnce, deadline, READ_TIMEOUT / 2),
     tryWrite(member, absent, deadline),
     auth && settings.authorization !== undefined ? tryAsGuest(member.url, settings, absent, deadline) : undefined,
-    tryTestKey(member, deadline),
+    trial === 'with test key' ? tryTestKey(member, deadline) : undefined,
   ]);
-  return { healthy: healthOf(health), ...reading, write, guest, ...test, clock: test.clock ?? clock };
+  return { healthy: healthOf(health), ...reading, write, guest, ...test, clock: test?.clock ?? clock };
 }
 
 const tryWrite = (member: MemberClient, key: string, deadline: Deadline): Promise<Outcome> =>
