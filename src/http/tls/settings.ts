@@ -47,7 +47,7 @@ export function checkTls({ ca, cert, key, passphrase, serverName }: TlsSettings)
   try {
     createSecureContext(own as SecureContextOptions);
   } catch (error) {
-    throw new RangeError(complaint(error, passphrase));
+    throw new RangeError(complaint(error, own));
   }
   return { ...verified, ...own };
 }
@@ -60,9 +60,11 @@ function checkServerName(name: unknown): void {
 }
 
 /** Returns why a certificate and its key cannot be used. OpenSSL gives the same reason for a wrong and a missing passphrase. */
-function complaint(error: unknown, passphrase: string | undefined): string {
+function complaint(error: unknown, { key, passphrase }: Pick<TlsSettings, 'key' | 'passphrase'>): string {
   const reason = reasonOf(error);
-  if (reason !== 'bad decrypt') return `cert and key must be a pair as PEM text (not the paths of files): ${reason}`;
+  // One of some hundred wrong passphrases decrypts a key to bytes that are no key.
+  const isWrong = reason === 'bad decrypt' || (reason === 'unsupported' && String(key).includes('ENCRYPTED'));
+  if (!isWrong) return `cert and key must be a pair as PEM text (not the paths of files): ${reason}`;
   return passphrase === undefined
     ? 'key is encrypted: its passphrase is needed'
     : 'key cannot be decrypted: its passphrase is another one';

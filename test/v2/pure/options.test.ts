@@ -186,6 +186,15 @@ test.each<[unknown, string]>([
   expect(make).not.toThrow(/secret/);
 });
 
+const ALMOST_OPENED = `-----BEGIN ENCRYPTED PRIVATE KEY-----
+MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAiGMe1pHRQo3wICCAAw
+DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEEFJhJY2/hDltQwLIk6MvSlIEgZDc
+OvzrcIoxY+eAr6FtouxoAGZJU4nJJDQw/6P99FRI/oa2V42iW0bs/RR2jUXReM18
+U8z6x0o2y7CfodmedjPV4qQBYnVI99AxNxbjO1IWNEfLLXliXFiyiaMld4PO+R51
++qTuDfDCiWUUjGVw/5zqT6wIWC5jcU1AcnJ0v8Y3aGxQPCDbl2MTJ/CQFe4yNS4=
+-----END ENCRYPTED PRIVATE KEY-----
+`;
+
 test.each<[string, unknown, string]>([
   ['the path of an authority', { ca: '/etc/ca.pem' }, 'got "/etc/ca.pem"'],
   ['an empty authority', { ca: '' }, 'got ""'],
@@ -208,6 +217,11 @@ test.each<[string, unknown, string]>([
   [
     'the passphrase of another key',
     { cert, key: locked, passphrase: 'my secret' },
+    'key cannot be decrypted: its passphrase is another one',
+  ],
+  [
+    'a wrong passphrase that decrypts the key to bytes which are no key',
+    { cert, key: ALMOST_OPENED, passphrase: 'guess 181' },
     'key cannot be decrypted: its passphrase is another one',
   ],
   ['a key of the wrong type', { cert, key: ['secret'] }, 'cert and key must be a pair as PEM text'],
