@@ -286,8 +286,8 @@ export class Checker {
     const excuse = this.excuses.of(hold);
     // One of several may be lost while its call waits for the others.
     if (excuse === 'revoked' || (excuse && isOneOfSeveral)) return;
-    // A process that was stopped reports late that it holds the lock.
-    if (excuse === 'evicted' && process.isBehind) return;
+    // A process that was stopped reports late that it holds the lock, with an entry that may have gone since.
+    if (excuse && process.isBehind) return;
     for (const kind of KINDS) {
       const token = tokens[kind];
       if (token === undefined) continue;
