@@ -1,4 +1,4 @@
-import { Client, Foreign } from './parts.tsx';
+import { Client, Foreign, LockName } from './parts.tsx';
 import { clock, elections, isLoaded, stores } from './state.ts';
 import { heldFor } from './words.ts';
 
@@ -30,13 +30,7 @@ export function ElectionList() {
             {elections.value.map(({ id, name, isCut, api, holder, value, candidates }) => (
               <tr key={id}>
                 <th scope="row">
-                  {isCut ? (
-                    <Foreign text={name} />
-                  ) : (
-                    <a href={`#/lock/${encodeURIComponent(name)}`}>
-                      <Foreign text={name} />
-                    </a>
-                  )}
+                  <LockName name={name} isCut={isCut} />
                   {!isOneStore && <span class="kind">{api}</span>}
                 </th>
                 <td data-label="Leader">

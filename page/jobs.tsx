@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { ShownJob, ShownJobs } from '../src/cli/ui/shapes.ts';
-import { Foreign } from './parts.tsx';
+import { Foreign, LockName } from './parts.tsx';
 import { view } from './state.ts';
 
 const jobs = signal<ShownJobs | undefined>(undefined);
@@ -23,9 +23,7 @@ const timeOf = (at: number): string => new Date(at).toISOString().replace('T', '
 const Row = ({ job: { name, lastTick, state, host, missed } }: { readonly job: ShownJob }) => (
   <tr class={`job-${state.replace(' ', '-')}`}>
     <th scope="row">
-      <a href={`#/lock/${encodeURIComponent(name)}`}>
-        <Foreign text={name} />
-      </a>
+      <LockName name={name} />
     </th>
     <td data-label="State">{state}</td>
     <td data-label="Last tick">{lastTick === null ? '–' : timeOf(lastTick)}</td>

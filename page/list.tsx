@@ -1,5 +1,5 @@
 import type { LockWithTtl } from '../src/cli/ui/shapes.ts';
-import { Client, Foreign, More, Ttl } from './parts.tsx';
+import { Client, Foreign, LockName, More, Ttl } from './parts.tsx';
 import {
   clock,
   contended,
@@ -16,21 +16,13 @@ import {
 } from './state.ts';
 import { heldFor, waitedFor } from './words.ts';
 
-const address = (name: string): string => `#/lock/${encodeURIComponent(name)}`;
-
 function Row({ lock, isOneStore }: { readonly lock: LockWithTtl; readonly isOneStore: boolean }) {
   const { name, isCut, api, holder, holders, waiters, waitingSince, isWaitKnown, value, ttl } = lock;
   const now = clock.value;
   return (
     <tr class={waiters > 0 ? 'contended' : ''}>
       <th scope="row">
-        {isCut ? (
-          <Foreign text={name} />
-        ) : (
-          <a href={address(name)}>
-            <Foreign text={name} />
-          </a>
-        )}
+        <LockName name={name} isCut={isCut} />
         {!isOneStore && <span class="kind">{api}</span>}
         {value !== null && (
           <span class="value">

@@ -6,6 +6,16 @@ import { nameOf, secondsLeft, timeText } from './words.ts';
 /** Text that a client of etcd has written. Its direction does not change that of the text around it. */
 export const Foreign = ({ text }: { readonly text: string }) => <bdi>{printable(text)}</bdi>;
 
+/** The name of a lock, which leads to its own page. A name that is cut leads nowhere. */
+export const LockName = ({ name, isCut = false }: { readonly name: string; readonly isCut?: boolean }) =>
+  isCut ? (
+    <Foreign text={name} />
+  ) : (
+    <a href={`#/lock/${encodeURIComponent(name)}`}>
+      <Foreign text={name} />
+    </a>
+  );
+
 /** The client of an entry, with its kind. */
 export const Client = ({ client, others = 0 }: { readonly client: ShownClient; readonly others?: number }) => (
   <>

@@ -2,7 +2,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { ShownChecks, ShownClients, ShownFinding, ShownMove } from '../src/cli/ui/shapes.ts';
-import { Foreign } from './parts.tsx';
+import { Foreign, LockName } from './parts.tsx';
 import { timeText } from './words.ts';
 
 interface State<T> {
@@ -148,10 +148,7 @@ const Clients = ({ clients }: { readonly clients: ShownClients }) =>
         <ul>
           {uses.map(({ lock, client }) => (
             <li key={`${lock} ${client}`}>
-              <Foreign text={client} />, for{' '}
-              <a href={`#/lock/${encodeURIComponent(lock)}`}>
-                <Foreign text={lock} />
-              </a>
+              <Foreign text={client} />, for <LockName name={lock} />
             </li>
           ))}
         </ul>

@@ -248,7 +248,6 @@ export class Checker {
   /** Whether nothing has kept a holder from renewing its entry. */
   #canRenew({ process, ttl = 0 }: { readonly process: Process; readonly ttl?: number | undefined }): boolean {
     if (this.#world.isPlain) return true;
-    if (this.#world.hasTwoClusters) return false;
     const since = this.#world.servedSince(process) ?? Number.POSITIVE_INFINITY;
     return ttl >= LONG_TTL && this.#world.now() - since > ttl * 1000;
   }
@@ -268,7 +267,7 @@ export class Checker {
     const closed = this.#closing.begin(process, owners);
     return () => {
       const left = closed();
-      if (this.#world.hadLateWrites() || this.#world.hasTwoClusters || process.isBehind) return;
+      if (this.#world.hadLateWrites() || process.isBehind) return;
       for (const key of left) this.violate(`${process.name} has closed its client, and left ${key}`);
     };
   }

@@ -87,10 +87,11 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
     hasRemovals: hasRemovals(plan),
     hasNoEvictions: hasNoEvictions(plan),
     servedSince: ({ name }) => {
+      if (plan.hasOtherCluster) return undefined;
       const i = plan.clients.findIndex((each) => each.name === name && each.kind === 'node' && !each.isBridged);
       return i < 0 ? undefined : disturbances.servedSince(i, scheduler.now);
     },
-    hadLateWrites: () => network.counts.repeated > 0 || cluster.counts.writesAfterHangUp > 0,
+    hadLateWrites: () => plan.hasOtherCluster || network.counts.repeated > 0 || cluster.counts.writesAfterHangUp > 0,
   });
   for (const name of hurriedIn(plan)) checker.excuses.hurried.add(name);
   network.observer = new Traffic((what) => checker.violate(what), apisOf(plan));

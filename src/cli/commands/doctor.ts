@@ -82,8 +82,8 @@ export function doctorCommand(): Command {
 async function doctor(connection: StoreOptions, { json, ttl }: Flags): Promise<number> {
   if (ttl !== undefined) checked(() => checkSeconds('--ttl', ttl));
   const options = await withFixedPassword(connection);
-  checked(() => accessBy(options));
-  const facts = await examine(options, { ttl, testKeys: true });
+  const access = checked(() => accessBy(options));
+  const facts = await examine(options, access, { ttl, testKeys: true });
   const findings = judge(facts);
   const ok = hasNoFailure(findings);
   if (json) printJson({ ok, ...dataOf(facts), findings });

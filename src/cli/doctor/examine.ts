@@ -5,7 +5,7 @@ import { originsOf } from '../../http/checks/endpoints.ts';
 import { discover } from '../../http/failover/srv.ts';
 import type { Surveyor } from '../../recipe/survey.ts';
 import type { StoreOptions } from '../connection.ts';
-import { type Access, accessBy, withoutCredentials } from './access.ts';
+import { type Access, withoutCredentials } from './access.ts';
 import type { EndpointFacts, Facts, Finding } from './facts.ts';
 import { judgeMove, tooLate } from './moving/judge.ts';
 import type { Kinds } from './moving/kinds.ts';
@@ -24,11 +24,11 @@ export interface Examination {
 
 /**
  * Measures each member, and what concerns all of them.
- * @throws {TypeError | RangeError} for invalid options, and the error of a DNS lookup
+ * @param access the one by these options
+ * @throws the error of a DNS lookup
  */
-export async function examine(options: StoreOptions, { ttl, testKeys }: Examination): Promise<Facts> {
+export async function examine(options: StoreOptions, access: Access, { ttl, testKeys }: Examination): Promise<Facts> {
   const { api = 'v2' } = options;
-  const access = accessBy(options);
   const { settings } = access;
   const urls = await urlsBy(access);
   const given = settings.endpoints ? originsOf(options) : urls;

@@ -138,22 +138,23 @@ async function handOut(client: EtcdClient, held: OpenHeld, signal: AbortSignal, 
   const { entries } = await queue.read().catch(mayStay);
   const entry = entries.find((one) => one.key === key);
   if (!entry) throw new CliError(`${key} was lost before its handle could be printed`, ExitCode.lost);
-  if (signal.aborted || trouble !== undefined) await queue.evict(entry, {}).catch(mayStay);
-  if (signal.aborted) return ExitCode.ok;
-  if (trouble !== undefined)
-    throw new CliError(
-      `${key} was removed again: its TTL could not be set: ${errorText(trouble)}`,
-      exitCodeOf(trouble),
-    );
+  const removeAgain = () => queue.evict(entry, {}).catch(mayStay);
+  const removedFor = async (why: string, exitCode: number): Promise<never> => {
+    await removeAgain();
+    throw new CliError(`${key} was removed again: ${why}`, exitCode);
+  };
+  if (signal.aborted) {
+    await removeAgain();
+    return ExitCode.ok;
+  }
+  if (trouble !== undefined) return removedFor(`its TTL could not be set: ${errorText(trouble)}`, exitCodeOf(trouble));
   const { lockPrefix, clusterId = '' } = client;
   const { api = 'v2' } = clientOptions(connectionOf(command));
   const handle = formatHandle({ api, ttl, fencingToken, clusterId, uuid, lockPrefix, name, id: lastPart(key) });
   const output = { name, mode, limit, key, uuid, ttl, fencingToken, fencingTokens, handle };
-  await printOrReject(json ? jsonOf(output) : handle).catch(async (error: unknown) => {
-    await queue.evict(entry, {}).catch(mayStay);
-    const why = `its handle could not be printed: ${errorText(error)}`;
-    throw new CliError(`${key} was removed again: ${why}`, ExitCode.failed);
-  });
+  await printOrReject(json ? jsonOf(output) : handle).catch((error: unknown) =>
+    removedFor(`its handle could not be printed: ${errorText(error)}`, ExitCode.failed),
+  );
   return ExitCode.ok;
 }
 

@@ -2,7 +2,7 @@
 import type { StoreApi } from '../../client.ts';
 import type { Surveyor } from '../../recipe/survey.ts';
 import { type StoreOptions, withFixedPassword } from '../connection.ts';
-import type { Access } from '../doctor/access.ts';
+import { type Access, accessBy } from '../doctor/access.ts';
 import { examine, examineMove } from '../doctor/examine.ts';
 import type { Facts, Finding } from '../doctor/facts.ts';
 import { judge } from '../doctor/judge.ts';
@@ -32,8 +32,9 @@ const LONGEST = 5000;
 export const checksReport = (stores: readonly StoreOptions[]): Report =>
   madeOnDemand(async (): Promise<Omit<ShownChecks, keyof Made>> => {
     const checked: ShownChecks['stores'][number][] = [];
-    for (const options of stores) {
-      const facts: Facts = await examine(await withFixedPassword(options), { testKeys: false });
+    for (const each of stores) {
+      const options = await withFixedPassword(each);
+      const facts: Facts = await examine(options, accessBy(options), { testKeys: false });
       checked.push({ api: options.api ?? 'v2', findings: findingsOf(judge(facts)) });
     }
     return { stores: checked };

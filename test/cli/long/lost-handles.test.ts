@@ -6,7 +6,7 @@ import { type EtcdApi, LockManager } from '../../../src/index.ts';
 import { ttlsOf, untilKeys, useEtcdClient } from '../../support/both.ts';
 import { startCli } from '../../support/cli.ts';
 import { recentTtl, useProxy } from '../../support/locks.ts';
-import type { ProxiedRequest } from '../../support/proxy.ts';
+import type { EtcdProxy, ProxiedRequest } from '../../support/proxy.ts';
 import { ask, askJson, useLockName } from '../../support/queues.ts';
 import { runInShell } from '../../support/shell.ts';
 
@@ -30,6 +30,22 @@ function startAcquire(api: EtcdApi, name: string, etcd = inject('etcd')) {
   return { child, result };
 }
 
+interface Killing {
+  readonly api: EtcdApi;
+  readonly name: string;
+  readonly proxy: EtcdProxy;
+}
+
+/** Kills `acquire` when it has sent such a request, which gets no answer. */
+async function killAt(isIt: (request: ProxiedRequest) => boolean, { api, name, proxy }: Killing): Promise<void> {
+  proxy.intercept((request) => (isIt(request) ? { silent: true } : undefined));
+  const isSent = proxy.next(isIt, 'arrived');
+  const { child, result } = startAcquire(api, name, proxy.url);
+  await isSent;
+  child.kill('SIGKILL');
+  expect(await result).toMatchObject({ signal: 'SIGKILL', stdout: '' });
+}
+
 /** Expects that the lock has one entry in each store, with this TTL. */
 async function expectLeft(api: EtcdApi, name: string, ttl: number): Promise<void> {
   expect(await ttlsOf(name)).toEqual((api === 'both' ? [ttl, ttl] : [ttl]).map(recentTtl));
@@ -49,12 +65,7 @@ async function remove(api: EtcdApi, name: string): Promise<void> {
 describe.each(APIS)('on %s, acquire that holds the lock', (api) => {
   test('and is killed before it sets the TTL leaves an entry for the TTL of a waiter', async () => {
     const [name, proxy] = [useLockName(), await useProxy()];
-    proxy.intercept((request) => (isSetting(request) ? { silent: true } : undefined));
-    const isAsked = proxy.next(isSetting, 'arrived');
-    const { child, result } = startAcquire(api, name, proxy.url);
-    await isAsked;
-    child.kill('SIGKILL');
-    expect(await result).toMatchObject({ signal: 'SIGKILL', stdout: '' });
+    await killAt(isSetting, { api, name, proxy });
     await expectLeft(api, name, 30);
   });
 
@@ -62,12 +73,7 @@ describe.each(APIS)('on %s, acquire that holds the lock', (api) => {
     const [name, proxy] = [useLockName(), await useProxy()];
     const isCheck = (request: ProxiedRequest): boolean =>
       isRead(request) && proxy.requests.filter(isSetting).length === (api === 'both' ? 2 : 1);
-    proxy.intercept((request) => (isCheck(request) ? { silent: true } : undefined));
-    const isChecked = proxy.next(isCheck, 'arrived');
-    const { child, result } = startAcquire(api, name, proxy.url);
-    await isChecked;
-    child.kill('SIGKILL');
-    expect(await result).toMatchObject({ signal: 'SIGKILL', stdout: '' });
+    await killAt(isCheck, { api, name, proxy });
     await expectLeft(api, name, Number(TTL));
     expect(await ask(['--api', api, 'acquire', name, '--ttl', TTL, '--if-available'])).toMatchObject({ code: 1 });
     await remove(api, name);

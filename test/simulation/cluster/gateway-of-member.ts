@@ -1,13 +1,14 @@
 import type { Gateway, GatewayRequest, SingleAnswer, Stream, StreamOutput } from '../../../src/server/front/gateway.ts';
 import type { V3Gateway } from '../../../src/server/v3/gateway/gateway.ts';
 import type { V3Store } from '../../../src/server/v3/store/store.ts';
+import { range } from '../../server/v3/requests.ts';
+import { rewritten } from '../network/requests.ts';
 import type { Random } from '../virtual/random.ts';
 import { type Consensus, TimedOut } from './consensus.ts';
 import type { Counts } from './counts.ts';
 import type { KeepAlives } from './keep-alives.ts';
 import type { HungUp, LateWrites } from './late-writes.ts';
 import type { Member } from './member.ts';
-import { isCreatedSince, rewritten } from './rewrites.ts';
 import type * as etcd from './server.ts';
 
 const UNAVAILABLE = 14;
@@ -211,4 +212,11 @@ export class GatewayOfMember implements Gateway {
       give: (bytes) => output.give(bytes),
     };
   }
+}
+
+/** Whether a write since that revision has created the key of an entry: it was gone. */
+function isCreatedSince(store: V3Store, revision: bigint, key: string): boolean {
+  if (!key.startsWith('/_locks/')) return false;
+  const [found] = store.range(range({ key })).kvs;
+  return found !== undefined && found.create_revision > revision;
 }

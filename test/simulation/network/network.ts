@@ -1,12 +1,11 @@
 import { errors } from 'undici';
-import { IF_ABSENT } from '../cluster/rewrites.ts';
-import type { InHand } from '../plan.ts';
 import { currentProcess, Process } from '../virtual/process.ts';
 import type { Random } from '../virtual/random.ts';
 import type { Scheduler } from '../virtual/scheduler.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionEnd } from './end.ts';
 import type { RequestMessage } from './message.ts';
+import { type Awaited, REQUESTS } from './requests.ts';
 
 /** What listens at an address. */
 export interface Listener {
@@ -44,9 +43,6 @@ export interface NetworkObserver {
   /** A piece of an answer arrives. */
   received(client: Process): void;
 }
-
-/** What is awaited on its way to a process. */
-type Awaited = Exclude<InHand, 'anything'>;
 
 /** Called when a message is on its way. @param from the process that has sent it */
 type OnSent = (from: Process | undefined) => void;
@@ -241,14 +237,3 @@ export class Network {
     return this.#random.between(...latency) + (isDelayed ? this.#random.between(0, delay) : 0);
   }
 }
-
-/** Whether a request is one of these. */
-const REQUESTS: Readonly<Record<Exclude<Awaited, 'a message'>, (request: RequestMessage) => boolean>> = {
-  'a removal': ({ method, path, body }) =>
-    method === 'DELETE' || path.endsWith('/kv/deleterange') || body.includes('"request_delete_range"'),
-  'an append': ({ method, path, body }) =>
-    (method === 'POST' && path.startsWith('/v2/keys/')) || (isPut(body) && body.includes(IF_ABSENT)),
-  'a rewrite': ({ method, body }) => method === 'PUT' || (isPut(body) && !body.includes(IF_ABSENT)),
-};
-
-const isPut = (body: string): boolean => body.includes('"request_put"');
