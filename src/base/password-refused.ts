@@ -1,4 +1,4 @@
-import { EtcdInsufficientPermissions } from '../errors.ts';
+import { EtcdInsufficientPermissions, mayPass } from '../errors.ts';
 
 /**
  * An `EtcdInsufficientPermissions` for a password that a function gives: a later one may be right, so a hold tries again until its
@@ -9,3 +9,6 @@ export class PasswordRefused extends EtcdInsufficientPermissions {
     return 'EtcdInsufficientPermissions';
   }
 }
+
+/** Whether a renewal that failed with this error may succeed later. */
+export const mayPassAtRenewal = (error: unknown): boolean => mayPass(error) || error instanceof PasswordRefused;

@@ -1,5 +1,5 @@
 import { ignore, pause, Scope } from '../base/cancellation.ts';
-import { mayPass } from '../errors.ts';
+import { mayPassAtRenewal } from '../base/password-refused.ts';
 import { claimOf } from '../recipe/entries/entry-value.ts';
 import { checkLimits } from '../recipe/entries/limits.ts';
 import { noEntry } from '../recipe/entries/lost.ts';
@@ -122,7 +122,7 @@ export class BothTicket implements Ticket {
         await ticket.renew({ signal: ending, timeout });
       } catch (error) {
         // A loss ends both renewals at once. After a failure that may pass, the other entry is still renewed.
-        if (!mayPass(error)) ending.abort(error);
+        if (!mayPassAtRenewal(error)) ending.abort(error);
         throw error;
       }
     });

@@ -2,9 +2,9 @@ import { AsyncContext } from '../base/async-context.ts';
 import { Scope, type Source } from '../base/cancellation.ts';
 import { createDebug } from '../base/debug.ts';
 import { sleepUntilDue } from '../base/due.ts';
-import { PasswordRefused } from '../base/password-refused.ts';
+import { mayPassAtRenewal } from '../base/password-refused.ts';
 import { atDeadline, Backoff, Deadline, now } from '../base/time.ts';
-import { EtcdConnectionFailed, EtcdLockExpired, failuresOf, mayPass } from '../errors.ts';
+import { EtcdConnectionFailed, EtcdLockExpired, failuresOf } from '../errors.ts';
 import { registerOwn } from './entries/own-entries.ts';
 import type { OwnEntry, Ticket } from './store.ts';
 
@@ -203,7 +203,7 @@ export class Lease {
       this.#observer?.renewed(entry, triedAt);
     } catch (error) {
       if (!signal.aborted) this.#observer?.renewalFailed(error, triedAt);
-      if (signal.aborted || !(mayPass(error) || error instanceof PasswordRefused)) throw error;
+      if (signal.aborted || !mayPassAtRenewal(error)) throw error;
       debug('%s: renewal failed: %s', this.#entry.key, error);
       this.#trouble = error;
     } finally {

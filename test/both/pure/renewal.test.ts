@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
+import { PasswordRefused } from '../../../src/base/password-refused.ts';
 import { BothTicket } from '../../../src/both/ticket.ts';
 import { EtcdConnectionFailed, EtcdLockExpired } from '../../../src/errors.ts';
 import type { OwnEntry, QueueStore, RenewalOptions, Standing, Ticket } from '../../../src/recipe/store.ts';
@@ -81,14 +82,22 @@ describe('the renewal of an entry in both stores', () => {
     },
   );
 
-  test.each(['v2', 'v3'] as const)(
-    'fails if the renewal on %s fails, and still renews the other entry',
-    async (failing) => {
+  test.each([
+    ['v2', new EtcdConnectionFailed('no answer')],
+    ['v3', new EtcdConnectionFailed('no answer')],
+    ['v2', new PasswordRefused('the function for the password failed: Error: the vault is down')],
+  ] as const)(
+    'fails if the renewal on %s fails with an error that may pass, and still renews the other entry: %s',
+    async (failing, failure) => {
       const { v2, v3, both } = await setUp();
-      const failure = new EtcdConnectionFailed('no answer');
       const [fails, works] = failing === 'v2' ? [v2, v3] : [v3, v2];
       fails.renew.mockRejectedValue(failure);
-      works.renewsAt(3000);
+      works.renew.mockImplementation(async ({ signal }) => {
+        await Promise.resolve();
+        if (signal?.aborted) throw signal.reason;
+        works.last = { ...works.last, sentAt: 3000 };
+        return works.last;
+      });
       await expect(both.renew(OPTIONS)).rejects.toBe(failure);
       expect(works.last.sentAt).toBe(3000);
     },

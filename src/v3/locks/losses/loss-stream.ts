@@ -47,7 +47,7 @@ export class LossStream {
   /** Whether an event was reported since a read last showed a loss. */
   #isDoubtful = false;
   #bytes = 0;
-  /** Ends the current read or watch when it aborts. */
+  /** Ends the current read, watch or pause when it aborts. */
   #cycle: Scope | undefined;
 
   constructor(requests: LockRequests) {
@@ -92,7 +92,12 @@ export class LossStream {
       // Read at once after an event. Pause if events repeat although no entry is lost.
       const isNews = !failure && !this.#isDoubtful;
       this.#isDoubtful ||= isNews;
-      if (!isNews) await pause(this.#backoff.next(), closing);
+      if (isNews) continue;
+      // A hold that is added meanwhile is read at once.
+      const rest = new Scope(closing);
+      this.#cycle = rest;
+      await pause(this.#backoff.next(), rest);
+      rest.dispose();
     }
     this.#cycle = undefined;
   }
