@@ -10,6 +10,7 @@ import type {
   Ticket,
   TicketOptions,
 } from '../recipe/store.ts';
+import type { Pair } from './pair.ts';
 
 /** What is known of the entry. */
 type Existence =
@@ -22,21 +23,15 @@ type Existence =
   /** An answer has shown it. */
   | 'present';
 
-/** The two queues of a lock. */
-export interface QueuePair {
-  readonly v2: QueueStore;
-  readonly v3: QueueStore;
-}
-
 /** The entry on v3 of a ticket that has an entry on v2, too. It is created after that one, and removed before it. */
 export class PairedEntry {
   readonly ticket: Ticket;
-  readonly #queues: QueuePair;
+  readonly #queues: Pair<QueueStore>;
   #existence: Existence;
   /** Number of tries to enter the queue that have failed since the last success. */
   #failed = 0;
 
-  constructor(queues: QueuePair, value: string, options: TicketOptions) {
+  constructor(queues: Pair<QueueStore>, value: string, options: TicketOptions) {
     this.ticket = queues.v3.ticket(value, options);
     this.#queues = queues;
     this.#existence = options.mayExist ? 'left over' : 'absent';

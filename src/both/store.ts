@@ -3,25 +3,11 @@ import { show } from '../base/checks.ts';
 import { PendingWork } from '../base/pending-work.ts';
 import { EtcdClientClosed } from '../errors.ts';
 import { sharedIdOf } from '../recipe/entries/entry.ts';
-import type {
-  Entry,
-  LockStore,
-  Queue,
-  QueueStore,
-  ReadOptions,
-  StoreCall,
-  Ticket,
-  TicketOptions,
-} from '../recipe/store.ts';
+import type { LockStore, Queue, QueueStore } from '../recipe/store.ts';
+import type { Pair } from './pair.ts';
 import { merged } from './queue.ts';
 import { BothSurveyor } from './surveyor.ts';
 import { BothTicket } from './ticket.ts';
-
-/** The two stores of one cluster. */
-export interface StorePair {
-  readonly v2: LockStore;
-  readonly v3: LockStore;
-}
 
 /**
  * The lock queues of a cluster in both of its stores. A lock is held on etcd v2 and on v3 at the same time. So a client of only one
@@ -30,11 +16,11 @@ export interface StorePair {
 export class BothStore implements LockStore {
   readonly pending = new PendingWork(() => new EtcdClientClosed('the client was closed'));
   readonly surveyor: BothSurveyor;
-  readonly #stores: StorePair;
+  readonly #stores: Pair<LockStore>;
   /** Maps the key on v2 to the key on v3, for each ticket with an entry in both queues. */
   readonly #keysOnV3 = new Map<string, string>();
 
-  constructor(stores: StorePair) {
+  constructor(stores: Pair<LockStore>) {
     this.#stores = stores;
     this.surveyor = new BothSurveyor({ v2: stores.v2.surveyor, v3: stores.v3.surveyor });
     addAbortListener(this.pending.closing, (reason) => {
@@ -48,8 +34,22 @@ export class BothStore implements LockStore {
   }
 
   queue(lock: string): QueueStore {
-    const { v2, v3 } = this.#stores;
-    return new BothQueue(v2.queue(lock), v3.queue(lock), this.#keysOnV3);
+    const queues = { v2: this.#stores.v2.queue(lock), v3: this.#stores.v3.queue(lock) };
+    const { v2, v3 } = queues;
+    return {
+      path: v2.path,
+      ticket: (value, options) => new BothTicket(queues, value, this.#keysOnV3, options),
+      async read(options) {
+        const [onV2, onV3] = await Promise.all([v2.read(options), v3.read(options)]);
+        return merged(onV2, onV3);
+      },
+      async evict(entry, options) {
+        for (const queue of [v3, v2]) {
+          const { entries } = await queue.read(options);
+          for (const own of entries) if (sharedIdOf(own) === sharedIdOf(entry)) await queue.evict(own, options);
+        }
+      },
+    };
   }
 
   /** @throws {TypeError} always: the markers in two stores could not be changed in one step */
@@ -68,36 +68,5 @@ export class BothStore implements LockStore {
   keysOf(key: string): readonly string[] {
     const keyOnV3 = this.#keysOnV3.get(key);
     return keyOnV3 === undefined ? [key] : [key, keyOnV3];
-  }
-}
-
-class BothQueue implements QueueStore {
-  readonly path: string;
-  readonly #v2: QueueStore;
-  readonly #v3: QueueStore;
-  readonly #keysOnV3: Map<string, string>;
-
-  constructor(v2: QueueStore, v3: QueueStore, keysOnV3: Map<string, string>) {
-    this.path = v2.path;
-    this.#v2 = v2;
-    this.#v3 = v3;
-    this.#keysOnV3 = keysOnV3;
-  }
-
-  ticket(value: string, options?: TicketOptions): Ticket {
-    return new BothTicket({ v2: this.#v2, v3: this.#v3 }, value, this.#keysOnV3, options);
-  }
-
-  async read(options?: ReadOptions): Promise<Queue> {
-    const [onV2, onV3] = await Promise.all([this.#v2.read(options), this.#v3.read(options)]);
-    return merged(onV2, onV3);
-  }
-
-  /** Removes the entry from both queues. */
-  async evict(entry: Entry, options: StoreCall): Promise<void> {
-    for (const queue of [this.#v3, this.#v2]) {
-      const { entries } = await queue.read(options);
-      for (const own of entries) if (sharedIdOf(own) === sharedIdOf(entry)) await queue.evict(own, options);
-    }
   }
 }

@@ -8,24 +8,19 @@ import {
   type QueueSurveyor,
   type SurveyOptions,
 } from '../recipe/survey.ts';
+import type { Pair } from './pair.ts';
 import { merged } from './queue.ts';
-
-/** A survey of the queue in each store. */
-interface Surveys {
-  readonly v2: QueueSurvey;
-  readonly v3: QueueSurvey;
-}
 
 /** The merged queue of both stores. Its index and its cluster are those of v2. */
 interface MergedSurvey extends QueueSurvey {
-  readonly surveys: Surveys;
+  readonly surveys: Pair<QueueSurvey>;
 }
 
 /** The queues of both stores, for observers. */
 export class BothSurveyor implements QueueSurveyor {
-  readonly #surveyors: Readonly<Record<keyof Surveys, QueueSurveyor>>;
+  readonly #surveyors: Pair<QueueSurveyor>;
 
-  constructor(surveyors: Readonly<Record<keyof Surveys, QueueSurveyor>>) {
+  constructor(surveyors: Pair<QueueSurveyor>) {
     this.#surveyors = surveyors;
   }
 
@@ -45,7 +40,7 @@ export class BothSurveyor implements QueueSurveyor {
     let { surveys } = survey as MergedSurvey;
     const before = idsIn(surveys);
     const ending = new Scope(signal);
-    const wait = async (api: keyof Surveys) => {
+    const wait = async (api: keyof Pair<unknown>) => {
       const changes = await this.#surveyors[api].next(surveys[api], { signal: ending, ttls });
       return { api, changes };
     };
@@ -69,7 +64,7 @@ export class BothSurveyor implements QueueSurveyor {
 /** Abort reason of the waits that are left when one of them has shown a change. */
 const OVER = new Error('the queue has changed');
 
-function entriesOf({ v2, v3 }: Surveys): readonly ParsedEntry[] {
+function entriesOf({ v2, v3 }: Pair<QueueSurvey>): readonly ParsedEntry[] {
   const queueOf = ({ queue: { entries } }: QueueSurvey): Queue => ({ entries, inOrder: () => entries });
   return merged(queueOf(v2), queueOf(v3))
     .inOrder()
@@ -77,4 +72,5 @@ function entriesOf({ v2, v3 }: Surveys): readonly ParsedEntry[] {
 }
 
 /** Returns a text that is the same for two merged queues with the same keys and values in the same order. */
-const idsIn = (surveys: Surveys): string => JSON.stringify(entriesOf(surveys).map(({ key, value }) => [key, value]));
+const idsIn = (surveys: Pair<QueueSurvey>): string =>
+  JSON.stringify(entriesOf(surveys).map(({ key, value }) => [key, value]));

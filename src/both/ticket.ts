@@ -10,6 +10,7 @@ import type {
   FencingTokens,
   LeaveOptions,
   OwnEntry,
+  QueueStore,
   RenewalOptions,
   Standing,
   StandingOptions,
@@ -19,7 +20,8 @@ import type {
   TicketOptions,
 } from '../recipe/store.ts';
 import { combined } from './own-entry.ts';
-import { PairedEntry, type QueuePair } from './paired-entry.ts';
+import type { Pair } from './pair.ts';
+import { PairedEntry } from './paired-entry.ts';
 
 /** Maximum seconds that the removal on v2 waits for the removal on v3: a release must not take long if v3 does not answer. */
 const V3_FIRST_FOR = 0.25;
@@ -44,7 +46,7 @@ export class BothTicket implements Ticket {
   /** The ticket of the queue that the last standing was read from. {@link changed} waits there. */
   #waiting: Ticket;
 
-  constructor(queues: QueuePair, value: string, keysOnV3: Map<string, string>, options: TicketOptions = {}) {
+  constructor(queues: Pair<QueueStore>, value: string, keysOnV3: Map<string, string>, options: TicketOptions = {}) {
     this.#v2 = queues.v2.ticket(value, options);
     this.#v3 = new PairedEntry(queues, value, options);
     this.path = this.#v2.path;

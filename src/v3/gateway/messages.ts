@@ -5,11 +5,15 @@ import type { WireAnswer } from '../../http/message.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** The header of an answer. */
+/** The header of an answer: the cluster that it is from, its revision, and the raft term of the member that has answered. */
 export interface Header {
   readonly clusterId: string | undefined;
-  /** The revision of the whole store when the answer was made. */
+  /**
+   * Revision of the store at the time of the answer. If the answer shows that the lock is held, the revision is greater than that
+   * of every earlier hold that this one excludes.
+   */
   readonly revision: bigint;
+  /** Grows with each election. */
   readonly raftTerm: string | undefined;
 }
 

@@ -12,8 +12,9 @@ import { leaseEnded, lost } from '../../recipe/entries/lost.ts';
 import type { OwnEntry, RenewalOptions, Terms } from '../../recipe/store.ts';
 import { NotFound } from '../gateway/errors.ts';
 import type { GatewayCall } from '../gateway/gateway.ts';
+import type { Header } from '../gateway/messages.ts';
 import type { AppendResult } from '../rpc/append.ts';
-import type { Stamp, V3Entry } from '../rpc/entry.ts';
+import type { V3Entry } from '../rpc/entry.ts';
 import { isReplaceable, type V3OwnEntry } from './entry.ts';
 import type { EtcdLease } from './leases/lease.ts';
 import { checkPresent } from './loss-reason.ts';
@@ -204,7 +205,7 @@ export class EntryWriter {
     written: Pick<OwnEntry, 'key' | 'value' | 'rank' | 'clusterId'>,
     modified: bigint,
     lease: EtcdLease | undefined,
-    answer: Stamp,
+    answer: Header,
   ): V3OwnEntry {
     const { sentAt, granted } = lease ?? { sentAt: Number.POSITIVE_INFINITY, granted: null };
     const own = { ...written, sentAt, granted, modified, lease };

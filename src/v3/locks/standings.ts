@@ -4,8 +4,9 @@ import { hedgeReadAfter } from '../../recipe/entries/timing.ts';
 import { entriesBefore, type Obstacle, obstacleOf, onlyBehind } from '../../recipe/rules.ts';
 import type { Entry, OwnEntry, Standing, StandingOptions } from '../../recipe/store.ts';
 import type { GatewayCall } from '../gateway/gateway.ts';
+import type { Header } from '../gateway/messages.ts';
 import type { AppendResult } from '../rpc/append.ts';
-import type { Stamp, V3Entry } from '../rpc/entry.ts';
+import type { V3Entry } from '../rpc/entry.ts';
 import { isEntryOf } from '../rpc/keys.ts';
 import type { LockRequests } from '../rpc/requests.ts';
 import { untilVacated } from './deletion.ts';
@@ -112,7 +113,7 @@ export class V3Standings {
   #stand(
     { rank }: OwnEntry,
     obstacle: Obstacle<V3Entry> | undefined,
-    { revision }: Stamp,
+    { revision }: Header,
     about: Pick<Standing, 'first' | 'ahead' | 'position'>,
   ): Standing {
     this.#behind = obstacle && { obstacle, revision };

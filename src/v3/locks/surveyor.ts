@@ -16,7 +16,8 @@ import {
   type SurveyOptions,
   type Surveyor,
 } from '../../recipe/survey.ts';
-import type { Stamp, V3Entry } from '../rpc/entry.ts';
+import type { Header } from '../gateway/messages.ts';
+import type { V3Entry } from '../rpc/entry.ts';
 import { isEntryOf, keyPrefixOf } from '../rpc/keys.ts';
 import type { LockRequests } from '../rpc/requests.ts';
 import type { EntryChange } from '../rpc/watch-stream.ts';
@@ -145,7 +146,7 @@ export class V3Surveyor implements Surveyor {
   }
 }
 
-const readAt = ({ revision, clusterId }: Stamp): Pick<QueueSurvey, 'index' | 'clusterId'> => ({
+const readAt = ({ revision, clusterId }: Header): Pick<QueueSurvey, 'index' | 'clusterId'> => ({
   index: Number(revision),
   clusterId,
 });

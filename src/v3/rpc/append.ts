@@ -1,7 +1,7 @@
 import { isNotCarriedOut } from '../../errors.ts';
 import type { AskedMember, GatewayAnswer, GatewayCall, GatewayClient } from '../gateway/gateway.ts';
 import { encodeBytes, type Fields, type Json } from '../gateway/messages.ts';
-import { type Neighbours, stampOf, type V3Entry } from './entry.ts';
+import type { Neighbours, V3Entry } from './entry.ts';
 import { directoryOf } from './keys.ts';
 import { newestBelow } from './ranges.ts';
 import { type Guard, isSame, put, rangeIn, read, removal, responsesIn } from './transaction.ts';
@@ -105,5 +105,5 @@ function decodeAppend(answer: GatewayAnswer, key: string, whole: boolean, replac
   const count = Number(second.message('response_range').integer('count'));
   if (replaces && existed && !own) return undefined;
   if (own?.key !== key) throw answer.unusable('does not contain the key of the new entry');
-  return { ...stampOf(answer), own, before, existed, replaced, count, all: whole ? entries : undefined };
+  return { ...answer.header, own, before, existed, replaced, count, all: whole ? entries : undefined };
 }

@@ -1,8 +1,8 @@
 import { isNotCarriedOut } from '../../errors.ts';
 import type { GatewayCall, GatewayClient } from '../gateway/gateway.ts';
-import { encodeBytes, type Fields, type Json } from '../gateway/messages.ts';
+import { encodeBytes, type Fields, type Header, type Json } from '../gateway/messages.ts';
 import { type AppendOptions, type AppendResult, append } from './append.ts';
-import { decodeRange, type Neighbours, type Stamp, stampOf, type V3Entry } from './entry.ts';
+import { decodeRange, type Neighbours, type V3Entry } from './entry.ts';
 import { directoryOf } from './keys.ts';
 import { newestBelow } from './ranges.ts';
 import { byKey, readEach } from './single-keys.ts';
@@ -44,7 +44,7 @@ export class EntryRequests {
     return this.#gateway.call('hedged', { lane: 'read', ...options }, async (member) => {
       const answer = await member.ask('/kv/range', { key: encodeBytes(key) });
       const [own] = decodeRange(answer.fields);
-      return { ...stampOf(answer), own, before: undefined };
+      return { ...answer.header, own, before: undefined };
     });
   }
 
@@ -55,10 +55,10 @@ export class EntryRequests {
   readEach(
     keys: readonly string[],
     options: GatewayCall,
-  ): Promise<Stamp & { readonly entries: ReadonlyMap<string, V3Entry> }> {
+  ): Promise<Header & { readonly entries: ReadonlyMap<string, V3Entry> }> {
     return this.#gateway.call('hedged', { lane: 'read', ...options }, async (member) => {
       const answer = await member.ask('/kv/txn', readEach(keys));
-      return { ...stampOf(answer), entries: byKey(answer, keys.length) };
+      return { ...answer.header, entries: byKey(answer, keys.length) };
     });
   }
 
@@ -70,7 +70,7 @@ export class EntryRequests {
       const [first, second] = responsesIn(answer, 2);
       const [own] = rangeIn(first);
       const [previous] = rangeIn(second);
-      return { ...stampOf(answer), own, before: previous };
+      return { ...answer.header, own, before: previous };
     });
   }
 
@@ -98,13 +98,13 @@ export class EntryRequests {
     key: string,
     guard: RemovalGuard,
     options: GatewayCall,
-  ): Promise<Stamp & { readonly isRemoved: boolean; readonly sent: number }> {
+  ): Promise<Header & { readonly isRemoved: boolean; readonly sent: number }> {
     let sent = 0;
     return this.#gateway.call('hedged', options, async (member) => {
       sent += 1;
       try {
         const answer = await member.ask('/kv/txn', encodeRemove(key, guard));
-        return { ...stampOf(answer), isRemoved: answer.fields.flag('succeeded'), sent };
+        return { ...answer.header, isRemoved: answer.fields.flag('succeeded'), sent };
       } catch (error) {
         if (isNotCarriedOut(error)) sent -= 1;
         throw error;
@@ -121,17 +121,17 @@ export class EntryRequests {
     key: string,
     target: Move,
     options: GatewayCall,
-  ): Promise<Stamp & { readonly moved: bigint | undefined; readonly present?: V3Entry | undefined }> {
+  ): Promise<Header & { readonly moved: bigint | undefined; readonly present?: V3Entry | undefined }> {
     return this.#gateway.call('hedged', options, async (member) => {
       const answer = await member.ask('/kv/txn', encodeMove(key, target));
-      const stamp = stampOf(answer);
-      if (answer.fields.flag('succeeded')) return { ...stamp, moved: stamp.revision };
+      const { header } = answer;
+      if (answer.fields.flag('succeeded')) return { ...header, moved: header.revision };
       const [only] = responsesIn(answer, 1);
       const [present] = rangeIn(only);
       // An earlier request of this call may have been carried out.
       const { rank, value, lease } = target;
       const done = present?.rank === rank && present.value === value && present.lease === lease;
-      return { ...stamp, moved: done ? present.modified : undefined, present };
+      return { ...header, moved: done ? present.modified : undefined, present };
     });
   }
 

@@ -6,8 +6,8 @@ import type { Repeat } from '../../http/failover/round.ts';
 import { REMOVE_EVERY } from '../../recipe/entries/timing.ts';
 import { FailedPrecondition, NotFound } from '../gateway/errors.ts';
 import type { AskedMember, GatewayAnswer, GatewayCall, GatewayClient } from '../gateway/gateway.ts';
-import { decodeText } from '../gateway/messages.ts';
-import { type Stamp, stampOf, type V3Entry } from './entry.ts';
+import { decodeText, type Header } from '../gateway/messages.ts';
+import type { V3Entry } from './entry.ts';
 import { byKey, readable, readEach } from './single-keys.ts';
 
 const debug = createDebug('lease');
@@ -18,7 +18,7 @@ export interface GrantOptions extends GatewayCall {
 }
 
 /** Result of a renewal. */
-export interface LeaseRenewal extends Stamp {
+export interface LeaseRenewal extends Header {
   /** Seconds for which the store keeps the lease, counted from `sentAt`. */
   readonly granted: number;
   /** When the keep-alive was sent: milliseconds on the monotonic clock. */
@@ -75,16 +75,16 @@ export class LeaseRequests {
       const granted = Number(alive.fields.integer('TTL'));
       if (granted <= 0) throw new NotFound(`lease ${lease} does not exist`);
       const entries = new Map<string, V3Entry>();
-      let stamp = stampOf(alive);
+      let last = alive;
       for (const some of readable(keys)) {
         const answer = await member.ask('/kv/txn', readEach(some));
         checkSameCluster(alive, answer);
         if (answer.header.raftTerm !== alive.header.raftTerm)
           throw new EtcdConnectionFailed('the leader changed during the renewal', { outcomeUnknown: true });
-        stamp = stampOf(answer);
+        last = answer;
         for (const [key, entry] of byKey(answer, some.length)) entries.set(key, entry);
       }
-      return { ...stamp, granted, sentAt: alive.sentAt, member: member.url, entries };
+      return { ...last.header, granted, sentAt: alive.sentAt, member: member.url, entries };
     });
   }
 

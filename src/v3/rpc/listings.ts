@@ -1,8 +1,8 @@
 import { EtcdClusterIdChanged, EtcdException } from '../../errors.ts';
 import { OUT_OF_RANGE } from '../gateway/errors.ts';
 import type { GatewayAnswer, GatewayCall, GatewayClient } from '../gateway/gateway.ts';
-import type { Json } from '../gateway/messages.ts';
-import { decodeRange, type Stamp, stampOf, type V3Entry } from './entry.ts';
+import type { Header, Json } from '../gateway/messages.ts';
+import { decodeRange, type V3Entry } from './entry.ts';
 import { isEntryOf } from './keys.ts';
 import { timeToLive } from './leases.ts';
 import { createdAt, firstBelow, oldestBelow, pageBelow } from './ranges.ts';
@@ -14,7 +14,7 @@ const PAGE = 1000;
 const MOST_TRIES = 3;
 
 /** Keys that begin with a prefix, in the order of the answer. */
-export interface KeyListing extends Stamp {
+export interface KeyListing extends Header {
   readonly entries: readonly V3Entry[];
 }
 
@@ -100,6 +100,6 @@ export class ListingRequests {
   }
 }
 
-const listingIn = (answer: GatewayAnswer): KeyListing => ({ ...stampOf(answer), entries: decodeRange(answer.fields) });
+const listingIn = (answer: GatewayAnswer): KeyListing => ({ ...answer.header, entries: decodeRange(answer.fields) });
 
 const pageIn = (answer: GatewayAnswer): KeyPage => ({ ...listingIn(answer), more: answer.fields.flag('more') });

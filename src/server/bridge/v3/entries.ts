@@ -5,8 +5,9 @@ import { etcdError } from '../../../v2/error-codes.ts';
 import type { V3Client } from '../../../v3/client.ts';
 import { NotFound } from '../../../v3/gateway/errors.ts';
 import type { GatewayCall } from '../../../v3/gateway/gateway.ts';
+import type { Header } from '../../../v3/gateway/messages.ts';
 import { enterTimeout } from '../../../v3/locks/timing.ts';
-import type { Stamp, V3Entry } from '../../../v3/rpc/entry.ts';
+import type { V3Entry } from '../../../v3/rpc/entry.ts';
 import { isEntryOf } from '../../../v3/rpc/keys.ts';
 import type { KeyListing } from '../../../v3/rpc/listings.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
@@ -44,20 +45,20 @@ export class BridgedEntries {
   }
 
   /** Reads an entry. Linearizable. */
-  async read({ path, rank }: EntryKey, options: GatewayCall): Promise<Stamp & { readonly own: V3Entry | undefined }> {
-    const { entries, ...stamp } = await this.#client.requests.listings.createdAt(path, rank, options);
-    return { ...stamp, own: entries.find(({ key }) => isEntryOf(path, key)) };
+  async read({ path, rank }: EntryKey, options: GatewayCall): Promise<Header & { readonly own: V3Entry | undefined }> {
+    const { entries, ...header } = await this.#client.requests.listings.createdAt(path, rank, options);
+    return { ...header, own: entries.find(({ key }) => isEntryOf(path, key)) };
   }
 
   /**
    * Reads an entry for a client.
    * @throws {EtcdKeyNotFound} if the entry is gone
    */
-  async find(at: EntryKey, options: GatewayCall): Promise<Stamp & { readonly own: V3Entry }> {
+  async find(at: EntryKey, options: GatewayCall): Promise<Header & { readonly own: V3Entry }> {
     for (;;) {
-      const { own, ...stamp } = await this.read(at, options);
-      if (!own) throw etcdError(100, `${at.path}/${nameOf(at.rank)}`, Number(stamp.revision));
-      if (!(await this.#finish([own]))) return { ...stamp, own };
+      const { own, ...header } = await this.read(at, options);
+      if (!own) throw etcdError(100, `${at.path}/${nameOf(at.rank)}`, Number(header.revision));
+      if (!(await this.#finish([own]))) return { ...header, own };
     }
   }
 
@@ -230,7 +231,7 @@ export class BridgedEntries {
    * Removes an entry unless its value has changed.
    * @param unwritten whether to keep an entry that was written since it was read
    */
-  async remove(own: V3Entry, unwritten = false): Promise<Stamp & { readonly isRemoved: boolean }> {
+  async remove(own: V3Entry, unwritten = false): Promise<Header & { readonly isRemoved: boolean }> {
     const { entries } = this.#client.requests;
     const { key, value, rank, modified } = own;
     const unchanged = await entries.remove(key, { value, rank, modified }, {});

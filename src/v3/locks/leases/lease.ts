@@ -5,7 +5,7 @@ import { mayBeCarriedOut } from '../../../errors.ts';
 import type { RenewalOptions } from '../../../recipe/store.ts';
 import { NotFound } from '../../gateway/errors.ts';
 import type { GatewayCall } from '../../gateway/gateway.ts';
-import type { Stamp } from '../../rpc/entry.ts';
+import type { Header } from '../../gateway/messages.ts';
 import type { LeaseRenewal } from '../../rpc/leases.ts';
 import type { LockRequests } from '../../rpc/requests.ts';
 import { hedgeRenewalAfter } from '../timing.ts';
@@ -101,7 +101,7 @@ export class EtcdLease implements LeaseTerms {
    * Whether the answer to a write that has attached an entry shows that the lease lasts as long as {@link EtcdLease.granted} says. If
    * the member has answered the write in a later term than the keep-alive, the leader that kept the lease alive may have been replaced before.
    */
-  isConfirmedBy({ raftTerm }: Pick<Stamp, 'raftTerm'>): boolean {
+  isConfirmedBy({ raftTerm }: Pick<Header, 'raftTerm'>): boolean {
     return this.#keptAliveIn === undefined || this.#keptAliveIn === raftTerm;
   }
 
