@@ -69,7 +69,7 @@ export interface RequestTrace {
   readonly uuid: string | undefined;
   /**
    * Position of the entry in the queue, from 1; undefined if the store does not know it. Set at the event `queued`, if that has a
-   * subscriber.
+   * subscriber. On etcd v3 it may also count entries of locks below this name, as `jobs/mail` is below `jobs`.
    */
   readonly position: number | undefined;
   /** The `EtcdLockExpired` that says why the last entry was lost while waiting. Set at the event `requeued`. */

@@ -45,7 +45,7 @@ export interface Standing {
    * depend on the read, which may fail.
    */
   readonly first: Entry | undefined | (() => Promise<Entry | undefined>);
-  /** Position of the own entry in the queue, from 1, if that is known without `ahead`. */
+  /** Position of the own entry in the queue, from 1, if that is known without `ahead`; entries of locks below this name may count, too. */
   readonly position?: number | undefined;
   /**
    * Returns the entries before the own one, in no particular order, if the store had to read them. Do not keep this function while
