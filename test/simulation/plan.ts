@@ -70,6 +70,8 @@ export interface ClientPlan {
   readonly beat?: number;
   /** The members that it knows, by number; undefined: all. */
   readonly members?: readonly number[];
+  /** Whether it learns of the others from the member list. */
+  readonly follows: boolean;
   /** How it knows the members. */
   readonly finds: 'addresses' | 'name' | 'SRV records';
   /** Whether it has jobs that run once per tick. */
@@ -295,7 +297,11 @@ export function planOf(seed: number, { scenario, api }: { scenario?: Scenario; a
     favorite: random.chance(0.4) ? random.pick(FAVORITES) : undefined,
     beat: random.pick([undefined, undefined, undefined, 200, 1000]),
   };
-  const own = Array.from({ length }, (_, i) => clientOf(random, i + 1, world));
+  const followers = new Random(`followers ${seed}`);
+  const own = Array.from({ length }, (_, i) => ({
+    ...clientOf(random, i + 1, world),
+    follows: followers.chance(0.3),
+  }));
   const others = new Random(`others ${seed}`);
   const { clients, bridges, moves } = populationOf(own, chosenApi, { storm, isPlain: PLAIN.includes(chosen) }, others);
   const isNested = bridges.length === 0 && clients.every(({ kind }) => kind === 'node') && others.chance(0.4);
@@ -355,7 +361,7 @@ function clientOf(
   random: Random,
   number: number,
   { members, cycle, longest, mayShorten, longHolds, favorite, beat }: World,
-): ClientPlan {
+): Omit<ClientPlan, 'follows'> {
   const calls = Object.fromEntries(
     Object.entries(CALLS).map(([kind, weight]) => [kind, random.chance(0.4) ? 0 : weight * random.next()]),
   );

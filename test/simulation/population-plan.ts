@@ -53,7 +53,7 @@ export function populationOf(
     const kind = hasOthers && i > 0 && random.chance(0.5) ? (random.pick(others) ?? 'node') : 'node';
     const chosen = isBridged || kind === 'python' ? 'v2' : kind === 'node' ? random.pick(APIS[mixture]) : 'v3';
     const calls = isBridged ? without(client.calls, NOT_BRIDGED) : client.calls;
-    const bridged = { isBridged, ...(isBridged ? { finds: 'addresses' as const, jobs: false } : {}) };
+    const bridged = { isBridged, ...(isBridged ? { finds: 'addresses' as const, follows: false, jobs: false } : {}) };
     if (kind === 'node') return { ...client, ...bridged, api: chosen, calls };
     const number = (numbers.get(kind) ?? 0) + 1;
     numbers.set(kind, number);

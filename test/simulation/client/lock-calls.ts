@@ -85,8 +85,14 @@ async function useOnce(around: LockSurroundings, lock: Lock, { name, timeout, bl
 
 /** Holds a Lock that is not renewed for as long as it says that it is held. */
 async function untilLost(signal: AbortSignal, hold: HoldReport): Promise<void> {
-  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
-  hold.lost();
+  if (signal.aborted) return hold.lost();
+  await new Promise<void>((resolve) => {
+    // At once: whoever looks next must find that it has been told.
+    signal.addEventListener('abort', () => {
+      hold.lost();
+      resolve();
+    });
+  });
 }
 
 /** Acquires a Lock that is held once more, perhaps with a shorter TTL, and perhaps by two calls at once. */

@@ -20,7 +20,8 @@ export async function runProgram(options: ProgramOptions, report: Report): Promi
 async function runSession(options: ProgramOptions, session: number, report: Report): Promise<boolean> {
   const { client: plan, api, endpoints, locks, user, generation, isCalm, isMoving } = options;
   const found = clientOptions(plan.finds, endpoints);
-  const client = new EtcdClient({ ...found, api, ...user, readTimeout: pick([2, 5, 60, 60]) });
+  const followMembers = plan.follows;
+  const client = new EtcdClient({ ...found, followMembers, api, ...user, readTimeout: pick([2, 5, 60, 60]) });
   const label = `${plan.name} ${generation} ${session}.`;
   const manager = new LockManager(client, { ttl: plan.ttl, label });
   const program = new Program(client, { ...options, label }, report);
