@@ -1,6 +1,7 @@
 // 64 locks at once in one process: `npm run build && node bench/at-once.mjs`. Processor time is that of the client, without etcd.
 import { loadavg } from 'node:os';
 import { apart } from './contestants/apart.mjs';
+import { pythonEtcd } from './contestants/python.mjs';
 import { number, span } from './report/format.mjs';
 import { median, ratio } from './report/stats.mjs';
 import { alternate, among, WARM_UP } from './sections/rounds.mjs';
@@ -22,6 +23,8 @@ const etcd = await startEtcd({ inMemory: true, processors: keepApart()?.servers 
 if (etcd === undefined) throw new Error('too little memory for etcd');
 const all = [];
 for (const id of IDS) all.push({ ...(await apart(id, etcd.url)), id });
+const python = pythonEtcd(etcd.url);
+all.push({ ...python, title: `${python.title} in ${LOCKS} threads, etcd v2` });
 await among(all, async () => {
   const sample = ({ id, together }, times) => together(`at-once-${id}`, times, LOCKS);
   for (const contestant of all) await sample(contestant, WARM_UP * TIMES);

@@ -7,11 +7,13 @@ import { countDrain, drain } from './sections/drain.mjs';
 import { countHandOver, handOver } from './sections/hand-over.mjs';
 import { held } from './sections/held.mjs';
 import { countLongQueue } from './sections/long-queue.mjs';
+import { onceEach } from './sections/once-each.mjs';
 import { countCycles, countRaftWrites, uncontended } from './sections/uncontended.mjs';
 
 export const FULL_V3 = {
   cycles: { rounds: 84, times: 50 },
   aged: { ages: [30_000, 100_000], rounds: 42, times: 50 },
+  onceEach: { rounds: 14, locks: 1000 },
   atOnce: { rounds: 28, times: 10 },
   handOvers: { rounds: 14, times: 15 },
   sizes: [10, 100, 1000],
@@ -22,6 +24,7 @@ export const FULL_V3 = {
 export const SHORT_V3 = {
   cycles: { rounds: 4, times: 30 },
   aged: { ages: [1000], rounds: 4, times: 30 },
+  onceEach: { rounds: 2, locks: 100 },
   atOnce: { rounds: 4, times: 5 },
   handOvers: { rounds: 4, times: 10 },
   sizes: [10, 50],
@@ -56,6 +59,7 @@ export async function measureV3({ etcd, unsynced }, plan, step) {
     },
     // In memory if possible: the disk would only add the same time to each cycle.
     aged: await loaded('v3: old and new locks', () => aged(api, (unsynced ?? etcd).url, plan.aged)),
+    onceEach: await loaded('v3: many locks, once each', () => onceEach(api, (unsynced ?? etcd).url, plan.onceEach)),
     handOver: {
       counts: await step('v3: requests of a hand-over', () => countHandOver(api, etcd)),
       direct: await loaded('v3: hand-over', () => handOver(api, etcd, etcd.url, plan.handOvers)),

@@ -11,6 +11,8 @@ export async function apart(id, url) {
     title: await cycler.ask('title'),
     /** Timed in that process. */
     cycles: (name, times) => cycler.ask('cycles', { name, times }),
+    /** The same with so many names, each of which is used once. */
+    onceEach: (name, times) => cycler.ask('onceEach', { name, times }),
     /** Resolves to the milliseconds per cycle, and those of processor time, if the process uses that many locks at once. */
     together: (name, times, locks) => cycler.ask('together', { name, times, locks }),
     stop: () => cycler.stop(),

@@ -32,6 +32,11 @@ await answerLines({
     for (let i = 0; i < times; i += 1) took.push(await clocked(() => contestant.cycle(name)));
     return took;
   },
+  async onceEach({ name, times }) {
+    const took = [];
+    for (let i = 0; i < times; i += 1) took.push(await clocked(() => contestant.cycle(`${name}-${i}`)));
+    return took;
+  },
   async together({ name, times, locks }) {
     const cycles = async (_, index) => {
       for (let i = 0; i < times; i += 1) await contestant.cycle(`${name}-${index}`);

@@ -38,6 +38,7 @@ export function goMutex(url) {
     waitsBy: 'v3',
     /** Timed in that process. */
     cycles: (lock, times) => peer.ask('cycles', { name: lock, times }),
+    onceEach: (names, times) => peer.ask('once_each', { name: names, times }),
     hold: () => peer.ask('hold', { name }),
     queue: () => peer.ask('queue', { name }),
     passOn: () => peer.ask('pass_on'),

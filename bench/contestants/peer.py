@@ -24,6 +24,7 @@ def connect():
 class Peer:
     def __init__(self):
         self.client = connect()
+        self.clients = []
 
     def cycles(self, name, times):
         took = []
@@ -34,6 +35,28 @@ class Peer:
             lock.release()
             took.append((time.monotonic() - start) * 1000)
         return took
+
+    def together(self, name, times, locks):
+        """Returns the milliseconds of a cycle, and those of CPU time, of that many threads, each with a client and a lock of its own."""
+        while len(self.clients) < locks:
+            self.clients.append(connect())
+
+        def cycles(index):
+            for _ in range(times):
+                lock = etcd.Lock(self.clients[index], "%s-%d" % (name, index))
+                lock.acquire(lock_ttl=TTL)
+                lock.release()
+
+        before = self.usage()["cpu"]
+        start = time.monotonic()
+        threads = [threading.Thread(target=cycles, args=(index,)) for index in range(locks)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        took = (time.monotonic() - start) * 1000
+        count = times * locks
+        return {"took": took / count, "processor": (self.usage()["cpu"] - before) / count}
 
     def contend(self, name, seconds):
         end = time.monotonic() + seconds

@@ -25,6 +25,8 @@ export function pythonEtcd(url) {
     title: 'python-etcd `Lock`',
     /** Timed in that process. */
     cycles: (lock, times) => peer.ask('cycles', { name: lock, times }),
+    /** Resolves to the milliseconds per cycle, and those of processor time, if that many threads use a lock each. */
+    together: (lock, times, locks) => peer.ask('together', { name: lock, times, locks }),
     hold: () => peer.ask('hold', { name }),
     queue: () => peer.ask('queue', { name }),
     passOn: () => peer.ask('pass_on'),

@@ -32,6 +32,11 @@ export function v3({ go = hasGo() } = {}) {
     countedCycles,
     cyclesAtOnce,
     agedCycles,
+    onceEach: async (url) => {
+      const others = [];
+      for (const id of ['manager-v3', 'lock-v3', 'etcd3']) others.push(await apart(id, url));
+      return withGo(others, () => goMutex(url));
+    },
     handOvers: (url) => withGo([...ourHandOvers(url), bareHandOverByGateway(url), etcdctl(url)], () => goMutex(url)),
     countedHandOvers: ourHandOvers,
     queues: () =>

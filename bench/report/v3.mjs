@@ -15,7 +15,7 @@ round. The load beside a table is the machine's one-minute load average before a
   creates the key and reads the first one, and one \`deleterange\`. One lease serves all cycles. "The same two requests, gRPC" sends them with npm etcd3's client.
 - Go's \`concurrency.Mutex\` runs in a Go program of its own over gRPC, with one session (${'`client/v3`'} 3.6.16). npm etcd3's lock creates and revokes a lease in
   each cycle and cannot wait. \`etcdctl lock\` starts a process for each cycle.
-- \`Lock\` renews no lease by default, so it cannot share one with other locks: each cycle creates and revokes one.
+- \`Lock\` renews no lease by default, so no two locks share one. A free lease serves the next \`Lock\`, after a keep-alive, which is no raft write.
 - Raft writes are counted at etcd (\`etcd_server_proposals_applied_total\`): each is a sync of the disk, unless it shares one with another.`;
 
 const WHY_V3 = `- Go's \`concurrency.Mutex\` sends the same two requests per cycle, by gRPC. The gateway decodes JSON and passes each request on by gRPC inside
@@ -31,20 +31,26 @@ const AGED_HOW = `A lock after that many cycles, against a new one in the same r
 earlier cycles have removed. A session of Go's \`concurrency.Mutex\` has one key in a queue, as npm etcd3's lock has. This package creates some keys,
 then uses them again.`;
 
+const ONCE_EACH_HOW = `Names that nobody has used before, one after the other, with etcd's data in memory. A name used once has no key that could serve again.`;
+
 /** Returns the sections of the report as pairs of heading and text. */
 export function textV3(results) {
-  const { uncontended, aged, atOnce, handOver, drain, longQueue, held } = results;
+  const { uncontended, aged, onceEach, atOnce, handOver, drain, longQueue, held } = results;
   return [
     ['Goals', goalTable(goals(results))],
     ['Against each peer', `${comparisons(results)}\n\n${WHY_V3}`],
     ['Uncontended: acquire + release', legs(uncontended, { floor: 'gateway', load: uncontended.load })],
     ['After many cycles', `${AGED_HOW}\n\n${agedTable(aged)}`],
+    [`${onceEach.locks} locks, once each`, onceEachText(onceEach)],
     [`${AT_ONCE} uncontended locks at once`, `${AT_ONCE_HOW}\n\n${legs(atOnce, { floor: 'gateway' })}`],
     ['Hand-over: release to the next acquire', legs(handOver, { floor: 'event', unit: 'hand-over' })],
     ['Draining a queue', `${loadLine(drain.direct.load)}\n\n${drains(drain.direct, drain.counts)}`],
     ['Costs that do not depend on the machine', costs(uncontended, longQueue, held)],
   ];
 }
+
+const onceEachText = ({ load, ...measured }) =>
+  `${ONCE_EACH_HOW}\n\n${loadLine(load)}\n\n${timings(measured, { own: 'manager' })}`;
 
 /** The plots of the report, by name. */
 export const plotsV3 = async ({ uncontended, handOver }) => ({

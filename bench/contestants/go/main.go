@@ -57,6 +57,7 @@ func main() {
 	operations := map[string]func(command) any{
 		"cycles":             func(asked command) any { return cycles(session, asked) },
 		"cycles_of_sessions": cyclesOfSessions,
+		"once_each":          func(asked command) any { return onceEach(session, asked) },
 		"hold": func(asked command) any {
 			own := takeSession()
 			holder = contender{own, concurrency.NewMutex(own, asked.Name)}
@@ -89,13 +90,26 @@ func main() {
 func cycles(session *concurrency.Session, asked command) any {
 	took := make([]float64, asked.Times)
 	for i := range took {
-		start := time.Now()
-		mutex := concurrency.NewMutex(session, asked.Name)
-		check(mutex.Lock(background))
-		check(mutex.Unlock(background))
-		took[i] = milliseconds(time.Since(start))
+		took[i] = cycle(session, asked.Name)
 	}
 	return took
+}
+
+// onceEach returns the milliseconds of an acquire and release of each of so many locks.
+func onceEach(session *concurrency.Session, asked command) any {
+	took := make([]float64, asked.Times)
+	for i := range took {
+		took[i] = cycle(session, fmt.Sprintf("%s-%d", asked.Name, i))
+	}
+	return took
+}
+
+func cycle(session *concurrency.Session, name string) float64 {
+	start := time.Now()
+	mutex := concurrency.NewMutex(session, name)
+	check(mutex.Lock(background))
+	check(mutex.Unlock(background))
+	return milliseconds(time.Since(start))
 }
 
 // cyclesOfSessions returns the milliseconds of each acquire and release with a session of its own.
