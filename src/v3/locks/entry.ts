@@ -6,7 +6,7 @@
  * | ---------------------------- | ----------------------------------------------------- | --------------------------------------- |
  * | written, found               | any                                                   | queued                                  |
  * | givenUp with `until`         | any with an own entry                                 | expiring                                |
- * | givenUp                      | any with an own entry; none with an unanswered append | leaving                                 |
+ * | givenUp                      | with an own entry; `none` with an unanswered append   | leaving                                 |
  * | leaseExpired, outside a call | queued                                                | leaving                                 |
  * | removing                     | expiring                                              | leaving                                 |
  * | removed, leftToExpire        | any                                                   | none                                    |
@@ -181,11 +181,11 @@ export const ownIn = ({ place }: EntryState): V3OwnEntry | undefined => (place.i
 /** Whether the ticket has left its entry, but the entry is not removed or left to expire yet. */
 export const isGivenUp = ({ place }: EntryState): boolean => place.is === 'expiring' || place.is === 'leaving';
 
-/** Whether the removal of the own entry is the only work left. */
+/** Whether the ticket, if it left now, would only have to remove its entry. */
 export const isReplaceable = ({ place, debts }: EntryState): boolean =>
   place.is === 'queued' && debts.unanswered === 0 && !mayComeBack(debts);
 
-/** Whether, after an event in this state, the lease of the own entry is free: no request of the ticket can attach an entry again. */
+/** Whether this event, which comes in this state, frees the lease of the own entry: no request of the ticket can attach an entry again. */
 export const isFreed = ({ debts }: EntryState, event: EntryEvent): boolean =>
   event.is === 'removed' && event.wasThere && debts.unanswered === 0 && debts.leases.size === 0;
 
@@ -193,7 +193,7 @@ export const isFreed = ({ debts }: EntryState, event: EntryEvent): boolean =>
 export const owesNothing = ({ debts, isDoubtful }: EntryState): boolean =>
   debts.unanswered === 0 && debts.leases.size === 0 && debts.searchUntil === undefined && !isDoubtful;
 
-/** Whether a late append may still create the key: until the search ends, or until the leases of all such appends are gone. */
+/** Whether a late append may still create the key: while the search lasts, and the lease of such an append may still exist. */
 const mayComeBack = ({ searchUntil, leases }: Debts): boolean =>
   searchUntil !== undefined && [...leases].some((lease) => !lease?.isGoneForGood);
 
