@@ -287,6 +287,8 @@ export class Checker {
     if (excuse === 'revoked' || (excuse && isOneOfSeveral)) return;
     // A process that was stopped reports late that it holds the lock, with an entry that may have gone since.
     if (excuse && process.isBehind) return;
+    // Its entry on v2 may be evicted while it enters the queue on v3.
+    if (excuse === 'evicted' && tokens.v2 !== undefined && tokens.v3 !== undefined) return;
     for (const kind of KINDS) {
       const token = tokens[kind];
       if (token === undefined) continue;
