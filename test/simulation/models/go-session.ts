@@ -7,6 +7,9 @@ const LOOK = 500;
 /** Milliseconds between two looks whether the answers have stopped. */
 const DEADLINE_LOOK = 1000;
 
+/** Milliseconds within which no other leader can be elected. */
+const PROMPT = 1000;
+
 /** Milliseconds for the first answer. */
 const FIRST = 5000;
 
@@ -48,7 +51,7 @@ export class GoSession {
   }
 
   /**
-   * Whether the lease may have ended: its TTL has passed since the last answered keep-alive was **sent**. Go's client counts from the answer,
+   * Whether the lease may have ended: its TTL has passed since the last keep-alive that was answered promptly was **sent**. Go's client counts from the answer,
    * and looks only each second, so that its users learn it later.
    */
   get isOverdue(): boolean {
@@ -83,7 +86,8 @@ export class GoSession {
       const answer = await this.client.call('/v3/lease/keepalive', { ID: this.lease }, { needsLeader: true });
       const ttl = Number(resultOf(answer).TTL ?? 0) * 1000;
       if (ttl <= 0) return this.#end();
-      this.#sentAt = answer.sentAt;
+      // A leader that was stopped answers late, and for a lease that its successor lets expire.
+      if (this.#now() - answer.sentAt < PROMPT) this.#sentAt = answer.sentAt;
       this.#next = this.#now() + ttl / 3;
       this.#deadline = this.#now() + ttl;
     } catch (error) {
