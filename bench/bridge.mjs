@@ -1,4 +1,4 @@
-// Costs of a bridge: `npm run build && node bench/bridge.mjs`. The first figure is a goal: at most 1.5.
+// Costs of a bridge: `npm run build && node bench/bridge.mjs`.
 import { loadavg } from 'node:os';
 import { number, span } from './report/format.mjs';
 import { ratio } from './report/stats.mjs';
