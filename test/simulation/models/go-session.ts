@@ -51,8 +51,8 @@ export class GoSession {
   }
 
   /**
-   * Whether the lease may have ended: its TTL has passed since the last keep-alive that was answered promptly was **sent**. Go's client counts from the answer,
-   * and looks only each second, so that its users learn it later.
+   * Whether the lease may have ended: its TTL has passed since the last keep-alive that was answered promptly was **sent**. Go's client
+   * counts from any answer, and looks only each second, so that its users learn it later.
    */
   get isOverdue(): boolean {
     return this.#now() >= this.#sentAt + this.#ttl;
