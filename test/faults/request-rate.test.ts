@@ -17,6 +17,8 @@ const UNTIL_DUE = (TTL / 3) * 1000 - 100;
 const OUTAGE = 8000;
 /** Requests in any second. */
 const MOST = 5;
+/** Milliseconds from one try to the next at most, if no member answers: a second for the answer, and the longest pause. */
+const RETRY = 1500;
 /** Calls under way when every member has failed, if the machine stood still until then: the waiter's poll, and two renewals. */
 const CALLS = 3;
 /** Seconds, for an acquire that fails. */
@@ -60,7 +62,7 @@ describe.for(Object.entries(outages))('while %s', ([, prepare]) => {
     expect(sum(arrived()) - before).toBeLessThanOrEqual(sent.length);
     // Fewer requests would mean that holder and waiter had stopped retrying. If the outage began only after the renewals, the next ones
     // are due later.
-    expect(during.length).toBeGreaterThan(OUTAGE / (began < due ? 1000 : 2000));
+    expect(during.length).toBeGreaterThan(OUTAGE / (began < due ? RETRY : 2000));
     if (ended - written < LASTS) expect(aborted).toBe(false);
     const asked = moment();
     const failure = rejection(new Lock(client, freshName()).acquire({ lockTtl: TTL, timeout: TIMEOUT }));
