@@ -42,6 +42,7 @@ export class HttpConnections {
   readonly #network: Network;
   readonly #all = new Set<Wire>();
   readonly #idle = new Map<string, Wire[]>();
+  #isClosed = false;
 
   constructor(network: Network) {
     this.#network = network;
@@ -64,14 +65,16 @@ export class HttpConnections {
     return { status, sentAt, pieces: this.#body(host, wire) };
   }
 
-  /** Closes all connections: what is sent over them fails. */
+  /** Closes all connections, and opens no more: what is sent fails. */
   close(): void {
+    this.#isClosed = true;
     for (const wire of this.#all) wire.close();
   }
 
   async #wireTo(host: string, timeout: number): Promise<Wire> {
     const idle = this.#idle.get(host) ?? [];
     for (let wire = idle.pop(); wire; wire = idle.pop()) if (!wire.isClosed) return wire;
+    if (this.#isClosed) throw new Error('the client was closed');
     const socket = await new Promise<ConnectionEnd>((resolve, reject) => {
       this.#network.connect(
         (found) => found(host),
@@ -80,6 +83,7 @@ export class HttpConnections {
       );
     });
     const wire = new Wire(socket);
+    if (this.#isClosed) wire.close();
     this.#all.add(wire);
     socket.once('close', () => this.#all.delete(wire));
     return wire;
