@@ -18,3 +18,15 @@ export function refsOfTimers(work: () => void): boolean[] {
   }
   return timers.map((timer) => timer.hasRef());
 }
+
+/** Returns the delay and the code of each fake timer that is set. */
+export function fakeTimersLeft(): string[] {
+  interface FakeTimer {
+    readonly delay: number;
+    readonly func: () => void;
+  }
+  const { clock } = setTimeout as unknown as {
+    readonly clock: { readonly timers?: Readonly<Record<string, FakeTimer>> };
+  };
+  return Object.values(clock.timers ?? {}).map(({ delay, func }) => `${delay} ms: ${func}`);
+}

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { addAbortListener } from '../../../src/base/cancellation.ts';
 import { PendingWork } from '../../../src/base/pending-work.ts';
+import { fakeTimersLeft } from '../../support/timers.ts';
 
 const reason = new Error('closed');
 
@@ -9,7 +10,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  expect(vi.getTimerCount()).toBe(0);
+  expect(fakeTimersLeft()).toEqual([]);
   vi.useRealTimers();
 });
 

@@ -2,13 +2,14 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { orAborted, Scope, sharedAbortController } from '../../../src/base/cancellation.ts';
 import { Deadline, now } from '../../../src/base/time.ts';
 import { watchedSignal } from '../../support/signals.ts';
+import { fakeTimersLeft } from '../../support/timers.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
 });
 
 afterEach(() => {
-  expect(vi.getTimerCount()).toBe(0);
+  expect(fakeTimersLeft()).toEqual([]);
   vi.useRealTimers();
 });
 
@@ -85,7 +86,7 @@ describe('Scope', () => {
     scope.dispose();
     scope.dispose();
     expect(watched.map(({ listeners }) => listeners)).toEqual([0, 0]);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(fakeTimersLeft()).toEqual([]);
     for (const { controller } of watched) controller.abort();
     expect(scope.signal.aborted).toBe(false);
   });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ignore, pause, sleep } from '../../../src/base/cancellation.ts';
 import { atDeadline, Backoff, Deadline, now } from '../../../src/base/time.ts';
 import { watchedSignal } from '../../support/signals.ts';
-import { refsOfTimers } from '../../support/timers.ts';
+import { fakeTimersLeft, refsOfTimers } from '../../support/timers.ts';
 
 const day = 24 * 3600;
 
@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  expect(vi.getTimerCount()).toBe(0);
+  expect(fakeTimersLeft()).toEqual([]);
   vi.useRealTimers();
 });
 
@@ -92,7 +92,7 @@ describe('atDeadline', () => {
     const cancel = atDeadline(Deadline.after(60 * day), fired);
     vi.advanceTimersByTime(30 * day * 1000);
     cancel();
-    expect(vi.getTimerCount()).toBe(0);
+    expect(fakeTimersLeft()).toEqual([]);
     cancel();
     vi.advanceTimersByTime(60 * day * 1000);
     expect(fired).not.toHaveBeenCalled();
@@ -100,7 +100,7 @@ describe('atDeadline', () => {
 
   test('sets no timer for Deadline.never', () => {
     const cancel = atDeadline(Deadline.never, () => expect.unreachable());
-    expect(vi.getTimerCount()).toBe(0);
+    expect(fakeTimersLeft()).toEqual([]);
     cancel();
   });
 
@@ -135,7 +135,7 @@ describe('sleep', () => {
     const reason = { any: 'thing' };
     watched.controller.abort(reason);
     await expect(slept).rejects.toBe(reason);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(fakeTimersLeft()).toEqual([]);
   });
 
   test('rejects at once when the signal is already aborted', async () => {

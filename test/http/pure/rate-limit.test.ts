@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { sharedAbortController } from '../../../src/base/cancellation.ts';
 import { RateLimit } from '../../../src/http/failover/rate-limit.ts';
+import { fakeTimersLeft } from '../../support/timers.ts';
 
 const never = sharedAbortController().signal;
 
@@ -66,7 +67,7 @@ describe('a rate limit', () => {
     expect(refused.length).toBe(20 - order.length);
     for (const error of refused)
       expect(error).toMatchObject({ message: 'no member of the cluster answers', outcomeUnknown: false });
-    expect(vi.getTimerCount()).toBe(0);
+    expect(fakeTimersLeft()).toEqual([]);
   });
 
   test('does not count requests from before the outage', async () => {
@@ -103,7 +104,7 @@ describe('a rate limit', () => {
     expect(order).toEqual(['the same attempt']);
     await vi.advanceTimersByTimeAsync(200);
     expect(order).toEqual(['the same attempt', 'another attempt']);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(fakeTimersLeft()).toEqual([]);
   });
 
   test('admits all requests at once when a member answers again', async () => {
@@ -115,7 +116,7 @@ describe('a rate limit', () => {
     rateLimit.endOutage();
     await vi.advanceTimersByTimeAsync(0);
     expect(admitted.length).toBe(100);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(fakeTimersLeft()).toEqual([]);
   });
 
   test('wastes no admission on a call that has ended', async () => {
@@ -131,7 +132,7 @@ describe('a rate limit', () => {
     expect(await Promise.all(gone)).toEqual(Array(50).fill('over'));
     await vi.advanceTimersByTimeAsync(1000);
     expect(admitted).toEqual([1000]);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(fakeTimersLeft()).toEqual([]);
   });
 
   test('rejects at once if the signal has aborted already', async () => {

@@ -4,6 +4,7 @@ import { EtcdConnectionFailed, EtcdInsufficientPermissions } from '../../../../s
 import type { KeyEvent, Node, WatchOptions } from '../../../../src/v2/keys-api.ts';
 import { ChangeWait } from '../../../../src/v2/locks/change-wait.ts';
 import { rejection } from '../../../support/locks.ts';
+import { fakeTimersLeft } from '../../../support/timers.ts';
 
 /** Seconds: a poll then lasts 10 s. */
 const TTL = 30;
@@ -188,7 +189,7 @@ test.each<[string, (setUp: { watch: ChangeWait; call: AbortController }) => void
   end(ends);
   await vi.advanceTimersByTimeAsync(0);
   expect(latest().isOpen()).toBe(false);
-  expect(vi.getTimerCount()).toBe(0);
+  expect(fakeTimersLeft()).toEqual([]);
 });
 
 test('an abort of the call ends the wait, with the abort reason', async () => {
@@ -197,7 +198,7 @@ test('an abort of the call ends the wait, with the abort reason', async () => {
   const reason = new Error('aborted');
   call.abort(reason);
   expect(await waiting).toBe(reason);
-  expect(vi.getTimerCount()).toBe(0);
+  expect(fakeTimersLeft()).toEqual([]);
 });
 
 describe('a wait for the removal of one of several keys', () => {
