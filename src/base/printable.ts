@@ -1,8 +1,9 @@
 /**
  * Characters that a terminal interprets or a reader cannot see: control characters (C0, DEL, C1), format characters (such as bidi
- * controls and zero-width characters), lone surrogates, and line and paragraph separators.
+ * controls and zero-width characters), lone surrogates, line and paragraph separators, and what Unicode has reserved for further
+ * characters that nobody sees.
  */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u2065\ufff0-\ufff8\u{e0000}-\u{e00ff}\u{e01f0}-\u{e0fff}]/gu;
 
 /**
  * Returns untrusted text as one line that is safe on a terminal and in a log: each unprintable character becomes `\uXXXX`, or

@@ -12,6 +12,7 @@ export const HOSTILE: Readonly<Record<string, string>> = {
   'hides in the text': 'a\u200b\u00ad\u2060\ufeff\u200db',
   'separates lines and paragraphs': 'a\u2028b\u2029c',
   'is a tag beyond U+FFFF': 'a\u{e0001}\u{e0041}b',
+  'is reserved for characters that nobody sees': 'a\u2065\ufff0\u{e0002}\u{e0fff}b',
 };
 
 /** Letters of other scripts, marks and symbols: they are printed unchanged. */
@@ -28,8 +29,9 @@ const RANGES: readonly (readonly [from: number, to: number])[] = [
   [0x2060, 0x206f],
   [0xd800, 0xdfff],
   [0xfeff, 0xfeff],
-  [0xfff9, 0xfffb],
-  [0xe0001, 0xe007f],
+  [0xfff0, 0xfffb],
+  [0xe0000, 0xe00ff],
+  [0xe01f0, 0xe0fff],
 ];
 
 /** Returns the characters in the text that must not be printed unescaped, as `U+` code points. */
