@@ -8,6 +8,7 @@ import { memoryStoreClient } from '../../suites/stores/memory-store-client.ts';
 import { gate } from '../../support/gate.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { useStillClock } from '../../support/still-clock.ts';
+import { fakeTimersLeft } from '../../support/timers.ts';
 
 const pass = (seconds: number): Promise<unknown> => vi.advanceTimersByTimeAsync(seconds * 1000);
 
@@ -23,7 +24,7 @@ function setUp() {
   const kept = () => ({
     alive: alive.size,
     listeners: [listenersOf(caller.signal), listenersOf(closing)],
-    timers: vi.getTimerCount(),
+    timers: fakeTimersLeft(),
   });
   /** Makes a request, and returns how it ended: with its error, or else with the result of its callback. */
   const request = (options: RequestOptions = {}, callback: () => unknown = () => 'held'): Promise<unknown> =>
@@ -117,7 +118,7 @@ describe('a request leaves no entry, listener or timer, and no value among the l
     const before = it.kept();
     expect(await run(it)).toEqual(end);
     // What is under way needs turns of the event loop, but no time.
-    for (let turns = 0; turns < 100 && vi.getTimerCount() > before.timers; turns += 1) await pass(0);
+    for (let turns = 0; turns < 100 && fakeTimersLeft().length > before.timers.length; turns += 1) await pass(0);
     expect(it.kept()).toEqual(before);
     expect(await it.queue.entries()).toEqual([]);
   });
