@@ -34,24 +34,20 @@ const all = [];
 for (const { of, what, isNew = false } of CONTESTANTS) {
   const contestant = await apart(of, etcd.url);
   const title = what === undefined ? contestant.title : `${contestant.title}, ${what}`;
-  all.push({ ...contestant, id: `${of} ${isNew}`, title, isNew });
+  all.push({ ...contestant, id: isNew ? `${of}-new` : of, title, isNew });
 }
-const floor = all[0].id;
 const python = pythonEtcd(etcd.url);
 all.push({ ...python, title: `${python.title} in ${LOCKS} threads, etcd v2` });
 await among(all, async () => {
-  const sample = ({ id, isNew, together }, times) => {
-    const name = isNew ? randomUUID() : id.replace(' ', '-');
-    return together(`at-once-${name}`, times, LOCKS);
-  };
+  const sample = ({ id, isNew, together }, times) => together(`at-once-${isNew ? randomUUID() : id}`, times, LOCKS);
   for (const contestant of all) await sample(contestant, WARM_UP * TIMES);
   const samples = await alternate(all, ROUNDS, (contestant) => sample(contestant, TIMES));
   const roundsOf = (id, of) => samples[id].map((one) => [one[of]]);
   print(`${LOCKS} locks at once, etcd 3.4 with its data in memory, load ${number(loadavg()[0])}`);
   for (const { id, title } of all) {
     const [took, processor] = ['took', 'processor'].map((of) => median(roundsOf(id, of).flat()));
-    const rate = ratio(roundsOf(floor, 'took'), roundsOf(id, 'took'));
-    const work = ratio(roundsOf(id, 'processor'), roundsOf(floor, 'processor'));
+    const rate = ratio(roundsOf(FLOOR, 'took'), roundsOf(id, 'took'));
+    const work = ratio(roundsOf(id, 'processor'), roundsOf(FLOOR, 'processor'));
     print(title);
     print(`  cycles a second: ${number(1000 / took)}, ${number(rate.median)} of the floor's (${span(rate)})`);
     print(`  processor time in ms: ${number(processor)}, ${number(work.median)} times the floor's (${span(work)})`);

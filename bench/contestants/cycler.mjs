@@ -25,18 +25,17 @@ const makers = {
 };
 const contestant = makers[id]();
 
+/** Returns the milliseconds of each of so many cycles, one after the other. */
+async function timed(times, nameOf) {
+  const took = [];
+  for (let i = 0; i < times; i += 1) took.push(await clocked(() => contestant.cycle(nameOf(i))));
+  return took;
+}
+
 await answerLines({
   title: async () => contestant.title,
-  async cycles({ name, times }) {
-    const took = [];
-    for (let i = 0; i < times; i += 1) took.push(await clocked(() => contestant.cycle(name)));
-    return took;
-  },
-  async onceEach({ name, times }) {
-    const took = [];
-    for (let i = 0; i < times; i += 1) took.push(await clocked(() => contestant.cycle(`${name}-${i}`)));
-    return took;
-  },
+  cycles: ({ name, times }) => timed(times, () => name),
+  onceEach: ({ name, times }) => timed(times, (i) => `${name}-${i}`),
   async together({ name, times, locks }) {
     const cycles = async (_, index) => {
       for (let i = 0; i < times; i += 1) await contestant.cycle(`${name}-${index}`);

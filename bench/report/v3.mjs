@@ -31,7 +31,7 @@ const AGED_HOW = `A lock after that many cycles, against a new one in the same r
 earlier cycles have removed. A session of Go's \`concurrency.Mutex\` has one key in a queue, as npm etcd3's lock has. This package creates some keys,
 then uses them again.`;
 
-const ONCE_EACH_HOW = `Names that nobody has used before, one after the other, with etcd's data in memory. A name used once has no key that could serve again.`;
+const ONCE_EACH_HOW = `Names that nobody has used before, one after the other. A name used once has no key that could serve again.`;
 
 /** Returns the sections of the report as pairs of heading and text. */
 export function textV3(results) {

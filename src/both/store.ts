@@ -34,15 +34,15 @@ export class BothStore implements LockStore {
   }
 
   queue(lock: string): QueueStore {
-    const queues = { v2: this.#stores.v2.queue(lock), v3: this.#stores.v3.queue(lock) };
-    const { v2, v3 } = queues;
+    const [v2, v3] = [this.#stores.v2.queue(lock), this.#stores.v3.queue(lock)];
     return {
       path: v2.path,
-      ticket: (value, options) => new BothTicket(queues, value, this.#keysOnV3, options),
+      ticket: (value, options) => new BothTicket({ v2, v3 }, value, this.#keysOnV3, options),
       async read(options) {
         const [onV2, onV3] = await Promise.all([v2.read(options), v3.read(options)]);
         return merged(onV2, onV3);
       },
+      // Removes the entry from both queues.
       async evict(entry, options) {
         for (const queue of [v3, v2]) {
           const { entries } = await queue.read(options);

@@ -40,7 +40,7 @@ export class BothSurveyor implements QueueSurveyor {
     let { surveys } = survey as MergedSurvey;
     const before = idsIn(surveys);
     const ending = new Scope(signal);
-    const wait = async (api: keyof Pair<unknown>) => {
+    const wait = async (api: 'v2' | 'v3') => {
       const changes = await this.#surveyors[api].next(surveys[api], { signal: ending, ttls });
       return { api, changes };
     };
