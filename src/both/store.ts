@@ -3,7 +3,16 @@ import { show } from '../base/checks.ts';
 import { PendingWork } from '../base/pending-work.ts';
 import { EtcdClientClosed } from '../errors.ts';
 import { sharedIdOf } from '../recipe/entries/entry.ts';
-import type { LockStore, Queue, QueueStore } from '../recipe/store.ts';
+import type {
+  Entry,
+  LockStore,
+  Queue,
+  QueueStore,
+  ReadOptions,
+  StoreCall,
+  Ticket,
+  TicketOptions,
+} from '../recipe/store.ts';
 import type { Pair } from './pair.ts';
 import { merged } from './queue.ts';
 import { BothSurveyor } from './surveyor.ts';
@@ -34,22 +43,8 @@ export class BothStore implements LockStore {
   }
 
   queue(lock: string): QueueStore {
-    const [v2, v3] = [this.#stores.v2.queue(lock), this.#stores.v3.queue(lock)];
-    return {
-      path: v2.path,
-      ticket: (value, options) => new BothTicket({ v2, v3 }, value, this.#keysOnV3, options),
-      async read(options) {
-        const [onV2, onV3] = await Promise.all([v2.read(options), v3.read(options)]);
-        return merged(onV2, onV3);
-      },
-      // Removes the entry from both queues.
-      async evict(entry, options) {
-        for (const queue of [v3, v2]) {
-          const { entries } = await queue.read(options);
-          for (const own of entries) if (sharedIdOf(own) === sharedIdOf(entry)) await queue.evict(own, options);
-        }
-      },
-    };
+    const { v2, v3 } = this.#stores;
+    return new BothQueue({ v2: v2.queue(lock), v3: v3.queue(lock) }, this.#keysOnV3);
   }
 
   /** @throws {TypeError} always: the markers in two stores could not be changed in one step */
@@ -68,5 +63,36 @@ export class BothStore implements LockStore {
   keysOf(key: string): readonly string[] {
     const keyOnV3 = this.#keysOnV3.get(key);
     return keyOnV3 === undefined ? [key] : [key, keyOnV3];
+  }
+}
+
+class BothQueue implements QueueStore {
+  readonly path: string;
+  readonly #stores: Pair<QueueStore>;
+  readonly #keysOnV3: Map<string, string>;
+
+  constructor(stores: Pair<QueueStore>, keysOnV3: Map<string, string>) {
+    this.path = stores.v2.path;
+    this.#stores = stores;
+    this.#keysOnV3 = keysOnV3;
+  }
+
+  ticket(value: string, options?: TicketOptions): Ticket {
+    return new BothTicket(this.#stores, value, this.#keysOnV3, options);
+  }
+
+  async read(options?: ReadOptions): Promise<Queue> {
+    const { v2, v3 } = this.#stores;
+    const [onV2, onV3] = await Promise.all([v2.read(options), v3.read(options)]);
+    return merged(onV2, onV3);
+  }
+
+  /** Removes the entry from both queues. */
+  async evict(entry: Entry, options: StoreCall): Promise<void> {
+    const { v2, v3 } = this.#stores;
+    for (const queue of [v3, v2]) {
+      const { entries } = await queue.read(options);
+      for (const own of entries) if (sharedIdOf(own) === sharedIdOf(entry)) await queue.evict(own, options);
+    }
   }
 }

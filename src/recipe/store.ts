@@ -183,7 +183,7 @@ export interface TicketOptions {
   readonly key?: string | undefined;
 }
 
-/** The queue of one lock. */
+/** The queue of one lock. Each request has one: a class, because the closures of an object literal would take twice its memory. */
 export interface QueueStore {
   /** The directory of the queue. */
   readonly path: string;

@@ -1,11 +1,19 @@
 import type { PendingWork } from '../../base/pending-work.ts';
 import { markerKey } from '../../recipe/entries/marker-key.ts';
-import type { LockStore, MarkerStore, Queue, QueueStore } from '../../recipe/store.ts';
+import type {
+  LockStore,
+  MarkerStore,
+  Queue,
+  QueueStore,
+  StoreCall,
+  Ticket,
+  TicketOptions,
+} from '../../recipe/store.ts';
 import type { KeysApi } from '../keys-api.ts';
 import { checkLockName } from '../paths.ts';
 import { remove } from './entry-requests.ts';
 import { V2Marker } from './marker.ts';
-import { readQueue, type V2Entry } from './reading.ts';
+import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { readQueues } from './survey.ts';
 import { V2Surveyor } from './surveyor.ts';
 import { V2Ticket } from './ticket.ts';
@@ -34,16 +42,7 @@ export class V2LockStore implements LockStore {
 
   queue(lock: string): QueueStore {
     checkLockName(lock);
-    const [keys, unused, path] = [this.#keys, this.#unused, `${this.#keys.lockPrefix}/${lock}`];
-    return {
-      path,
-      ticket: (value, options) => new V2Ticket(keys, unused, { path, value, ...options }),
-      read: ({ signal } = {}) => readQueue(keys, path, { quorum: true, signal }),
-      async evict(entry: V2Entry, options) {
-        await remove(keys, entry, options);
-        unused.add(path);
-      },
-    };
+    return new V2QueueStore(this.#keys, this.#unused, `${this.#keys.lockPrefix}/${lock}`);
   }
 
   marker(lock: string): MarkerStore {
@@ -53,5 +52,30 @@ export class V2LockStore implements LockStore {
 
   async list(): Promise<ReadonlyMap<string, Queue>> {
     return readQueues(this.#keys);
+  }
+}
+
+class V2QueueStore implements QueueStore {
+  readonly path: string;
+  readonly #keys: KeysApi;
+  readonly #unused: UnusedDirectories;
+
+  constructor(keys: KeysApi, unused: UnusedDirectories, path: string) {
+    this.#keys = keys;
+    this.#unused = unused;
+    this.path = path;
+  }
+
+  ticket(value: string, options?: TicketOptions): Ticket {
+    return new V2Ticket(this.#keys, this.#unused, { path: this.path, value, ...options });
+  }
+
+  read({ signal }: StoreCall = {}): Promise<V2Queue> {
+    return readQueue(this.#keys, this.path, { quorum: true, signal });
+  }
+
+  async evict(entry: V2Entry, options: StoreCall): Promise<void> {
+    await remove(this.#keys, entry, options);
+    this.#unused.add(this.path);
   }
 }

@@ -1,6 +1,16 @@
 import type { PendingWork } from '../../base/pending-work.ts';
 import { markerKey } from '../../recipe/entries/marker-key.ts';
-import type { LockStore, MarkerStore, Queue, QueueStore } from '../../recipe/store.ts';
+import type {
+  Entry,
+  LockStore,
+  MarkerStore,
+  Queue,
+  QueueStore,
+  ReadOptions,
+  StoreCall,
+  Ticket,
+  TicketOptions,
+} from '../../recipe/store.ts';
 import { isEntryOf, keyPrefixOf } from '../rpc/keys.ts';
 import { V3MarkerStore } from './marker.ts';
 import { checkLockName, queueOf, queuePath, queuesAmong } from './reading.ts';
@@ -32,21 +42,7 @@ export class V3LockStore implements LockStore {
   }
 
   queue(lock: string): QueueStore {
-    const [session, path] = [this.#session, queuePath(this.#lockPrefix, lock)];
-    const { listings, leases, entries } = session.requests;
-    return {
-      path,
-      ticket: (value, options) => new V3Ticket(session, path, value, options),
-      async read({ signal, ttls } = {}) {
-        const below = (await listings.read(path, { signal })).entries;
-        const own = below.filter(({ key }) => isEntryOf(path, key));
-        return queueOf(ttls ? await leases.withTtls(own, { signal }) : own);
-      },
-      // Also compares the rank: a key that was re-created with the same value stays.
-      async evict({ key, value, rank }, { signal }) {
-        await entries.remove(key, { value, rank }, { signal });
-      },
-    };
+    return new V3QueueStore(this.#session, queuePath(this.#lockPrefix, lock));
   }
 
   marker(lock: string): MarkerStore {
@@ -60,5 +56,31 @@ export class V3LockStore implements LockStore {
     const { entries: plain } = await listings.readPrefix(start, {});
     const queues = queuesAmong(start, await leases.withTtls(plain, {}));
     return new Map([...queues].map(([name, entries]) => [name, queueOf(entries)]));
+  }
+}
+
+class V3QueueStore implements QueueStore {
+  readonly path: string;
+  readonly #session: Session;
+
+  constructor(session: Session, path: string) {
+    this.#session = session;
+    this.path = path;
+  }
+
+  ticket(value: string, options?: TicketOptions): Ticket {
+    return new V3Ticket(this.#session, this.path, value, options);
+  }
+
+  async read({ signal, ttls }: ReadOptions = {}): Promise<Queue> {
+    const { listings, leases } = this.#session.requests;
+    const { entries: below } = await listings.read(this.path, { signal });
+    const entries = below.filter(({ key }) => isEntryOf(this.path, key));
+    return queueOf(ttls ? await leases.withTtls(entries, { signal }) : entries);
+  }
+
+  /** Also compares the rank: a key that was re-created with the same value stays. */
+  async evict({ key, value, rank }: Entry, { signal }: StoreCall): Promise<void> {
+    await this.#session.requests.entries.remove(key, { value, rank }, { signal });
   }
 }
