@@ -24,12 +24,6 @@ export const hedgeReadAfter = (ttl: number | null, afterSilence: boolean): Secon
 /** Maximum time that a waiter waits for an event before it reads the queue again: a silent member may be down. */
 export const longestSilence = (ttl: number | null): Seconds => pollCap(ttl) - MEMBERS_ASKED * hedgeReadAfter(ttl, true);
 
-/** A timeout doubles at most this many times. More would exceed the default `readTimeout`. */
-const MAX_DOUBLINGS = 3;
-
-/** Returns a timeout that doubles with each failed attempt, for stores that write slowly. */
-export const doubled = (timeout: Seconds, failed: number): Seconds => timeout * 2 ** Math.min(failed, MAX_DOUBLINGS);
-
 /** Time until a removal is also sent to another member. Short, because waiters may wait for the removal. */
 export const HEDGE_REMOVAL_AFTER: Seconds = 0.5;
 

@@ -1,5 +1,5 @@
 /** Time limits for the requests of a lock on etcd v2, in seconds. Those that v3 has, too, are in recipe/entries/timing.ts. */
-import { doubled, type Seconds } from '../../recipe/entries/timing.ts';
+import type { Seconds } from '../../recipe/entries/timing.ts';
 
 /** Why the queue is read (again). */
 export type Cause =
@@ -10,13 +10,17 @@ export type Cause =
   /** The wait failed, the last read was stale, or the caller asks for the latest state. */
   | 'failure';
 
+/** A timeout doubles at most this many times. More would exceed the default `readTimeout`. */
+const MAX_DOUBLINGS = 3;
+
 /**
  * Timeout for one member to append an entry, or to renew one on entering the queue. A member that loses its leader may
  * answer after 7 s or never. Until then, the own entry may be first and block all others, while this process does not know of it.
- * With a TTL above 6, twice this is less than the poll cap. The timeout doubles with each failed attempt.
+ * With a TTL above 6, twice this is less than the poll cap. The timeout doubles with each failed attempt, for stores that
+ * write slowly.
  */
 export const enterTimeout = (ttl: number | null, failed: number): Seconds =>
-  doubled(Math.min(Math.max((ttl ?? Number.POSITIVE_INFINITY) / 9, 1), 2), failed);
+  Math.min(Math.max((ttl ?? Number.POSITIVE_INFINITY) / 9, 1), 2) * 2 ** Math.min(failed, MAX_DOUBLINGS);
 
 /** Time until a renewal is also sent to another member. */
 export const hedgeRenewalAfter = (ttl: number): Seconds => ttl / 12;

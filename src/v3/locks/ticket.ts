@@ -19,7 +19,6 @@ import { isUnexplained, whyLost } from './loss-reason.ts';
 import type { Session } from './session.ts';
 import { V3Standings } from './standings.ts';
 import { TicketEntry } from './ticket-entry.ts';
-import { enterTimeout } from './timing.ts';
 
 /** Maximum number of leases that one try to enter the queue uses. */
 const MOST_LEASES = 3;
@@ -68,10 +67,7 @@ export class V3Ticket implements Ticket {
     }
   }
 
-  async #enter(
-    ttl: number | null,
-    { signal, failed, keepAlive, replacing }: EnterOptions,
-  ): Promise<OwnEntry | undefined> {
+  async #enter(ttl: number | null, { signal, keepAlive, replacing }: EnterOptions): Promise<OwnEntry | undefined> {
     const [entry, writer, terms] = [this.#entry, this.#writer, { ttl, keepAlive }];
     await entry.stopSettling();
     // Finish the removal first: the next entry must have a greater token.
@@ -83,7 +79,7 @@ export class V3Ticket implements Ticket {
       try {
         if (entry.own) return await writer.reenter(entry.own, terms, signal);
         const lease = await writer.leaseFor(terms, signal);
-        return await writer.append(lease, { signal, attemptTimeout: enterTimeout(failed) }, old);
+        return await writer.append(lease, { signal }, old);
       } catch (error) {
         // The lease has ended since it was last renewed.
         if (!(error instanceof NotFound)) throw error;

@@ -1,14 +1,8 @@
 /** Time limits for the requests of a lock on etcd v3, in seconds. Those that v2 has, too, are in recipe/entries/timing.ts. */
-import { doubled, type Seconds } from '../../recipe/entries/timing.ts';
+import type { Seconds } from '../../recipe/entries/timing.ts';
 
 /** Maximum time of one read of the holder, for messages. Also the time that each member has for it. */
 export const HOLDER_WITHIN: Seconds = 1;
-
-/**
- * Timeout for one member to append an entry, or to create its lease. While an append is not answered, the own entry may be first and
- * block all others, and this process does not know of it. The timeout doubles with each failed attempt, for stores that write slowly.
- */
-export const enterTimeout = (failed: number): Seconds => doubled(1, failed);
 
 /**
  * Time until a renewal is also sent to another member. A follower that does not know yet that its leader hangs answers only after

@@ -57,7 +57,7 @@ export function append(gateway: GatewayClient, key: string, options: AppendOptio
     if (result?.existed && isOwn) onAnswered?.();
     return result;
   };
-  return gateway.call('safe', call, async (member) => {
+  return gateway.call('hedged', call, async (member) => {
     const replaced = replacing && (await ask(member, encodeReplacing(replacing, plain), true));
     return replaced ?? ((await ask(member, plain, false)) as AppendResult);
   });

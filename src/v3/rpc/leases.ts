@@ -2,7 +2,6 @@ import { createDebug } from '../../base/debug.ts';
 import { keepTrying } from '../../base/pending-work.ts';
 import type { Deadline } from '../../base/time.ts';
 import { EtcdClusterIdChanged, EtcdConnectionFailed } from '../../errors.ts';
-import type { Repeat } from '../../http/failover/round.ts';
 import { REMOVE_EVERY } from '../../recipe/entries/timing.ts';
 import { FailedPrecondition, NotFound } from '../gateway/errors.ts';
 import type { AskedMember, GatewayAnswer, GatewayCall, GatewayClient } from '../gateway/gateway.ts';
@@ -11,11 +10,6 @@ import type { V3Entry } from './entry.ts';
 import { byKey, readable, readEach } from './single-keys.ts';
 
 const debug = createDebug('lease');
-
-export interface GrantOptions extends GatewayCall {
-  /** `safe`: asks one member after the other. Default `hedged`. */
-  readonly repeat?: Extract<Repeat, 'hedged' | 'safe'>;
-}
 
 /** Result of a renewal. */
 export interface LeaseRenewal extends Header {
@@ -43,9 +37,9 @@ export class LeaseRequests {
   }
 
   /** Creates a lease. Resolves to the TTL that the store has set, which may be longer. May be sent more than once, also by a proxy. */
-  async grant(id: string, ttl: number, { repeat = 'hedged', ...options }: GrantOptions): Promise<Granted> {
+  async grant(id: string, ttl: number, options: GatewayCall): Promise<Granted> {
     let sent = 0;
-    const granted = await this.#gateway.call(repeat, options, async (member) => {
+    const granted = await this.#gateway.call('hedged', options, async (member) => {
       sent += 1;
       try {
         const answer = await member.ask('/lease/grant', { ID: id, TTL: String(ttl) });

@@ -10,9 +10,8 @@ const GUARD = { value: 'mine', rank: 4n, modified: 4n };
 const append = { value: 'mine', lease: '1', whole: false, unanswered: { count: 0 } };
 
 test.each<[string, (requests: LockRequests) => Promise<unknown>, Repeat]>([
-  ['an append', (requests) => requests.entries.append(KEY, append), 'safe'],
-  ['the grant of a lease for an entry', (requests) => requests.leases.grant('1', 60, { repeat: 'safe' }), 'safe'],
-  ['the grant of another lease', (requests) => requests.leases.grant('1', 60, {}), 'hedged'],
+  ['an append', (requests) => requests.entries.append(KEY, append), 'hedged'],
+  ['the grant of a lease', (requests) => requests.leases.grant('1', 60, {}), 'hedged'],
   ['a renewal', (requests) => requests.leases.renew('1', [KEY], {}), 'hedged'],
   ['a move to another lease', (requests) => requests.entries.move(KEY, { ...GUARD, lease: '2' }, {}), 'hedged'],
   ['a removal', (requests) => requests.entries.remove(KEY, GUARD, {}), 'hedged'],

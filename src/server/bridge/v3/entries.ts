@@ -6,7 +6,6 @@ import type { V3Client } from '../../../v3/client.ts';
 import { NotFound } from '../../../v3/gateway/errors.ts';
 import type { GatewayCall } from '../../../v3/gateway/gateway.ts';
 import type { Header } from '../../../v3/gateway/messages.ts';
-import { enterTimeout } from '../../../v3/locks/timing.ts';
 import type { V3Entry } from '../../../v3/rpc/entry.ts';
 import { isEntryOf } from '../../../v3/rpc/keys.ts';
 import type { KeyListing } from '../../../v3/rpc/listings.ts';
@@ -15,6 +14,12 @@ import { RETRY_FOR, retried } from '../retry.ts';
 import { type EntryKey, nameOf } from '../target.ts';
 import { MOST_TRIES } from '../writes.ts';
 import { BridgedLeases, isFirstLease, isOwnLease, type ReadyLease } from './leases.ts';
+
+/**
+ * For how long the creation of an entry may wait for answers. Also with one member only: python-etcd does not repeat a request that
+ * its server has answered with an error.
+ */
+const CREATES_WITHIN: GatewayCall = { timeout: RETRY_FOR };
 
 interface NewEntry {
   readonly key: string;
@@ -34,13 +39,9 @@ interface NewlyCreated {
 export class BridgedEntries {
   readonly #client: V3Client;
   readonly #leases: BridgedLeases;
-  /** Seconds to wait for the answer to an append before the next member is asked. */
-  readonly #attemptTimeout: number;
 
   constructor(client: V3Client, leases: LeaseCounts) {
     this.#client = client;
-    // If there is no next member, wait: python-etcd does not repeat a request that its server has answered with an error.
-    this.#attemptTimeout = client.gateway.knowsOneMember ? RETRY_FOR : enterTimeout(0);
     this.#leases = new BridgedLeases(client, leases);
   }
 
@@ -129,7 +130,7 @@ export class BridgedEntries {
   async #createNew(entry: NewEntry, signal?: Source, unclear?: Set<ReadyLease>): Promise<NewlyCreated> {
     for (let tries = 1; ; tries += 1) {
       // Always with a lease: a request that is carried out late, after the removal of the entry, must find that its lease is gone.
-      const ready = await this.#leases.forNew(entry.key, entry.ttl, { attemptTimeout: this.#attemptTimeout });
+      const ready = await this.#leases.forNew(entry.key, entry.ttl, CREATES_WITHIN);
       // This process may have been suspended: let the event loop notice that the client has hung up.
       await new Promise(setImmediate);
       if (signal?.aborted) {
@@ -156,7 +157,7 @@ export class BridgedEntries {
         value,
         lease: ready.lease.id,
         whole: false,
-        attemptTimeout: this.#attemptTimeout,
+        ...CREATES_WITHIN,
         onSent: () => {
           unanswered += 1;
         },
