@@ -76,6 +76,11 @@ export class Endpoints {
     if (this.#members) await this.#replace(this.#members);
   }
 
+  /** Whether only one member is known, and neither DNS nor the member list can name others. */
+  get isOneMember(): boolean {
+    return this.#directory.isFixed && this.#settings.endpoints?.length === 1;
+  }
+
   /** Closes every connection. No call may be made afterwards. */
   async destroy(): Promise<void> {
     await Promise.all([...this.#endpoints.values(), ...this.#retired].map((endpoint) => endpoint.destroy()));

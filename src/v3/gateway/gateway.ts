@@ -50,6 +50,14 @@ export class GatewayClient {
     return this.#cluster.id;
   }
 
+  /**
+   * Whether it knows only one member, so that a request that is not answered cannot be sent to another. A host name may have several
+   * addresses, each a member.
+   */
+  get knowsOneMember(): boolean {
+    return this.#cluster.endpoints.isOneMember;
+  }
+
   /** Work that closing the client waits for. */
   get pending(): PendingWork {
     return this.#cluster.pending;

@@ -19,6 +19,7 @@ import { isUnexplained, whyLost } from './loss-reason.ts';
 import type { Session } from './session.ts';
 import { V3Standings } from './standings.ts';
 import { TicketEntry } from './ticket-entry.ts';
+import { enterLimits } from './timing.ts';
 
 /** Maximum number of leases that one try to enter the queue uses. */
 const MOST_LEASES = 3;
@@ -67,8 +68,12 @@ export class V3Ticket implements Ticket {
     }
   }
 
-  async #enter(ttl: number | null, { signal, keepAlive, replacing }: EnterOptions): Promise<OwnEntry | undefined> {
+  async #enter(
+    ttl: number | null,
+    { signal, failed, keepAlive, replacing }: EnterOptions,
+  ): Promise<OwnEntry | undefined> {
     const [entry, writer, terms] = [this.#entry, this.#writer, { ttl, keepAlive }];
+    const limits = { signal, ...enterLimits(failed) };
     await entry.stopSettling();
     // Finish the removal first: the next entry must have a greater token.
     if (isGivenUp(entry.state)) await entry.settle({ signal });
@@ -77,9 +82,9 @@ export class V3Ticket implements Ticket {
     const old = replacing instanceof V3Ticket ? replacing.#entry : undefined;
     for (let tries = 1; ; tries += 1) {
       try {
-        if (entry.own) return await writer.reenter(entry.own, terms, signal);
-        const lease = await writer.leaseFor(terms, signal);
-        return await writer.append(lease, { signal }, old);
+        if (entry.own) return await writer.reenter(entry.own, terms, limits);
+        const lease = await writer.leaseFor(terms, limits);
+        return await writer.append(lease, limits, old);
       } catch (error) {
         // The lease has ended since it was last renewed.
         if (!(error instanceof NotFound)) throw error;

@@ -152,14 +152,16 @@ test('an append that is carried out after the removal of its entry, which never 
   expect(await entries()).toEqual([]);
 });
 
-test('a bridge with one member creates one entry although the first answer comes late', async () => {
+test('a bridge with one member sends an append once, and waits longer for the answer than until it would ask another member', async () => {
   const { dir, entries } = await setUp();
   const proxy = await useProxy();
   const keys = useKeys(await useBridge({ endpoints: proxy.url }));
-  const isAppend = ({ path }: ProxiedRequest): boolean => path.endsWith('/kv/txn');
+  const isAppend = ({ path, body }: ProxiedRequest): boolean =>
+    path.endsWith('/kv/txn') && body.includes('request_put');
   const answerAfter = proxy.next(isAppend, 'arrived').then(() => sleep(1500));
   proxy.intercept(first(1, isAppend, { answerAfter }));
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  expect(proxy.requests.filter(isAppend)).toHaveLength(1);
   expect(await entries()).toMatchObject([{ value: VALUE }]);
   await keys.delete(node.key);
 });

@@ -4,7 +4,7 @@ import { LockManager } from '../../../src/manager/manager.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { V3Client } from '../../../src/v3/client.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
-import { freshName, useProxy } from '../../support/locks.ts';
+import { freshName, rejection, useProxy } from '../../support/locks.ts';
 import type { ProxiedRequest } from '../../support/proxy.ts';
 
 const isWrite = ({ path, body }: ProxiedRequest): boolean => path.endsWith('/kv/txn') && body.includes('request_put');
@@ -49,6 +49,17 @@ test.each([
   expect(await locks.request(name, () => 'held')).toBe('held');
   await client.close();
   expect(await entriesBelow(`/_locks/${name}/`)).toEqual([]);
+});
+
+test.each([
+  ['append', isWrite],
+  ['grant', isGrant],
+])('a wait that ends while no %s is answered names the member', async (_, isSlow) => {
+  const { proxy, client, name } = await setUp();
+  proxy.intercept((request) => (isSlow(request) ? { silent: true } : undefined));
+  const error = await rejection(new Lock(client, name).acquire({ timeout: 4 }));
+  expect(error).toMatchObject({ reason: 'unreachable' });
+  expect(String(error)).toContain(`${proxy.url}: no answer in 3 s`);
 });
 
 test('a query that takes long, because each of many entries has its own lease, is no outage', async () => {

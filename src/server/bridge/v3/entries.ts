@@ -15,12 +15,6 @@ import { type EntryKey, nameOf } from '../target.ts';
 import { MOST_TRIES } from '../writes.ts';
 import { BridgedLeases, isFirstLease, isOwnLease, type ReadyLease } from './leases.ts';
 
-/**
- * For how long the creation of an entry may wait for answers. Also with one member only: python-etcd does not repeat a request that
- * its server has answered with an error.
- */
-const CREATES_WITHIN: GatewayCall = { timeout: RETRY_FOR };
-
 interface NewEntry {
   readonly key: string;
   readonly value: string;
@@ -39,9 +33,14 @@ interface NewlyCreated {
 export class BridgedEntries {
   readonly #client: V3Client;
   readonly #leases: BridgedLeases;
+  /** Time limits of the requests that create an entry. */
+  readonly #limits: GatewayCall;
 
   constructor(client: V3Client, leases: LeaseCounts) {
     this.#client = client;
+    // If there is no other member to ask, only wait: python-etcd does not repeat a request that its server has answered with an error.
+    const attemptTimeout = client.gateway.knowsOneMember ? 2 * RETRY_FOR : undefined;
+    this.#limits = { timeout: RETRY_FOR, attemptTimeout };
     this.#leases = new BridgedLeases(client, leases);
   }
 
@@ -130,7 +129,7 @@ export class BridgedEntries {
   async #createNew(entry: NewEntry, signal?: Source, unclear?: Set<ReadyLease>): Promise<NewlyCreated> {
     for (let tries = 1; ; tries += 1) {
       // Always with a lease: a request that is carried out late, after the removal of the entry, must find that its lease is gone.
-      const ready = await this.#leases.forNew(entry.key, entry.ttl, CREATES_WITHIN);
+      const ready = await this.#leases.forNew(entry.key, entry.ttl, this.#limits);
       // This process may have been suspended: let the event loop notice that the client has hung up.
       await new Promise(setImmediate);
       if (signal?.aborted) {
@@ -157,7 +156,7 @@ export class BridgedEntries {
         value,
         lease: ready.lease.id,
         whole: false,
-        ...CREATES_WITHIN,
+        ...this.#limits,
         onSent: () => {
           unanswered += 1;
         },
