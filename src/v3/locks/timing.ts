@@ -1,17 +1,17 @@
 /** Time limits for the requests of a lock on etcd v3, in seconds. Those that v2 has, too, are in recipe/entries/timing.ts. */
 import type { Seconds } from '../../recipe/entries/timing.ts';
 
-/** A try to enter the queue gets twice the time at most this often. More would exceed the default `readTimeout` by far. */
-const MAX_DOUBLINGS = 2;
+/** Tries to enter the queue get longer at most this often. More would exceed the default `readTimeout`. */
+const MAX_DOUBLINGS = 3;
 
 /**
  * Time limits of one try to append an entry, or to create its lease: until another member is asked as well, and for all of them. While an
- * append is not answered, the own entry may be first and block all others, and this process does not know of it. Later tries last longer,
- * for stores that write slowly. Even then they ask again soon: a member that has lost its leader answers after 7 s, or never.
+ * append is not answered, the own entry may be first and block all others, and this process does not know of it. Tries last 2, 3, 5, then
+ * 9 s, for stores that write slowly. Even then they ask again soon: a member that has lost its leader answers after 7 s, or never.
  */
 export const enterLimits = (failed: number): { readonly attemptTimeout: Seconds; readonly timeout: Seconds } => ({
   attemptTimeout: failed === 0 ? 1 : 2,
-  timeout: 3 * 2 ** Math.min(failed, MAX_DOUBLINGS),
+  timeout: 1 + 2 ** Math.min(failed, MAX_DOUBLINGS),
 });
 
 /** Maximum time of one read of the holder, for messages. Also the time that each member has for it. */

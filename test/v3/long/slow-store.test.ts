@@ -57,9 +57,9 @@ test.each([
 ])('a wait that ends while no %s is answered names the member', async (_, isSlow) => {
   const { proxy, client, name } = await setUp();
   proxy.intercept((request) => (isSlow(request) ? { silent: true } : undefined));
-  const error = await rejection(new Lock(client, name).acquire({ timeout: 4 }));
+  const error = await rejection(new Lock(client, name).acquire({ timeout: 3 }));
   expect(error).toMatchObject({ reason: 'unreachable' });
-  expect(String(error)).toContain(`${proxy.url}: no answer in 3 s`);
+  expect(String(error)).toContain(`${proxy.url}: no answer in 2 s`);
 });
 
 test('a query that takes long, because each of many entries has its own lease, is no outage', async () => {
