@@ -32,14 +32,18 @@ export class EntryWriter {
   }
 
   /** Returns a lease that is ready for the own entry. The entry becomes its user at once, so that the lease is not revoked. */
-  async leaseFor({ ttl, keepAlive }: Terms, limits: GatewayCall, since?: number): Promise<EtcdLease | undefined> {
+  async leaseFor(
+    { ttl, keepAlive }: Terms,
+    signal: Source | undefined,
+    since?: number,
+  ): Promise<EtcdLease | undefined> {
     if (ttl === null) return undefined;
     for (;;) {
       const { leases } = this.#entry.session;
       const lease = keepAlive ? leases.shared(ttl) : leases.single(ttl);
       lease.add(this.#entry);
       try {
-        await lease.prepare(limits, since);
+        await lease.prepare({ signal }, since);
         if (!lease.isOver) return lease;
         this.#entry.stopUsing(lease);
       } catch (error) {
@@ -102,7 +106,7 @@ export class EntryWriter {
   }
 
   /** Renews the own entry with these terms. Resolves to undefined if it is gone. */
-  async reenter(own: V3OwnEntry, terms: Terms, limits: GatewayCall): Promise<OwnEntry | undefined> {
+  async reenter(own: V3OwnEntry, terms: Terms, signal: Source | undefined): Promise<OwnEntry | undefined> {
     const entry = this.#entry;
     // An answer of another cluster came since the last write.
     if (own.clusterId !== entry.session.clusterId) {
@@ -115,8 +119,8 @@ export class EntryWriter {
       const fits = own.lease?.ttl === terms.ttl && (terms.keepAlive || !own.lease.isShared);
       // The caller counts the TTL from now on.
       if (fits && !entry.state.isContested)
-        return await this.renew(own, { signal: limits.signal, timeout: Math.max(1, own.granted ?? 1) });
-      const entered = await this.#attachTo(own, await this.leaseFor(terms, limits, now()), limits.signal);
+        return await this.renew(own, { signal, timeout: Math.max(1, own.granted ?? 1) });
+      const entered = await this.#attachTo(own, await this.leaseFor(terms, signal, now()), signal);
       entry.apply({ is: 'enterAnswered' });
       return entered;
     } catch (error) {

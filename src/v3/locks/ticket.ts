@@ -73,7 +73,6 @@ export class V3Ticket implements Ticket {
     { signal, failed, keepAlive, replacing }: EnterOptions,
   ): Promise<OwnEntry | undefined> {
     const [entry, writer, terms] = [this.#entry, this.#writer, { ttl, keepAlive }];
-    const limits = { signal, ...enterLimits(failed) };
     await entry.stopSettling();
     // Finish the removal first: the next entry must have a greater token.
     if (isGivenUp(entry.state)) await entry.settle({ signal });
@@ -82,9 +81,9 @@ export class V3Ticket implements Ticket {
     const old = replacing instanceof V3Ticket ? replacing.#entry : undefined;
     for (let tries = 1; ; tries += 1) {
       try {
-        if (entry.own) return await writer.reenter(entry.own, terms, limits);
-        const lease = await writer.leaseFor(terms, limits);
-        return await writer.append(lease, limits, old);
+        if (entry.own) return await writer.reenter(entry.own, terms, signal);
+        const lease = await writer.leaseFor(terms, signal);
+        return await writer.append(lease, { signal, ...enterLimits(failed) }, old);
       } catch (error) {
         // The lease has ended since it was last renewed.
         if (!(error instanceof NotFound)) throw error;

@@ -6,6 +6,7 @@ import { V3Client } from '../../../src/v3/client.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
 import type { ProxiedRequest } from '../../support/proxy.ts';
+import { until } from '../../support/until.ts';
 
 const isWrite = ({ path, body }: ProxiedRequest): boolean => path.endsWith('/kv/txn') && body.includes('request_put');
 const isGrant = ({ path }: ProxiedRequest): boolean => path.endsWith('/lease/grant');
@@ -49,6 +50,43 @@ test.each([
   expect(await locks.request(name, () => 'held')).toBe('held');
   await client.close();
   expect(await entriesBelow(`/_locks/${name}/`)).toEqual([]);
+});
+
+test('leases that are not created in time at the same moment lengthen the next tries once', async () => {
+  const { proxy, client, name } = await setUp();
+  const failed = new Map<string, number>();
+  proxy.intercept((request) => {
+    if (!isGrant(request)) return undefined;
+    const { ID } = JSON.parse(request.body);
+    if (!failed.has(ID)) failed.set(ID, client.leases.failedGrants);
+    return { silent: true };
+  });
+  const locks = [1, 2, 3].map((n) => new Lock(client, `${name}-${n}`));
+  const stop = new AbortController();
+  const ended = Promise.allSettled(locks.map((lock) => lock.acquire({ timeout: 60, signal: stop.signal })));
+  await until(
+    () => failed,
+    ({ size }) => size >= 6,
+  );
+  expect([...failed.values()].slice(0, 6)).toEqual([0, 0, 0, 1, 1, 1]);
+  stop.abort();
+  await ended;
+});
+
+test('a store that grants leases slowly grants a lock although others keep coming, whose first tries are short', async () => {
+  const { proxy, locks, name } = await setUp();
+  proxy.intercept((request) => (isGrant(request) ? { answerAfter: sleep(2500) } : undefined));
+  let isServed = false;
+  const first = locks.request(name, () => {
+    isServed = true;
+  });
+  const others: Promise<unknown>[] = [];
+  for (let i = 0; i < 400 && !isServed; i += 1) {
+    others.push(locks.request(`${name}-${i}`, () => {}));
+    await sleep(20);
+  }
+  expect(isServed).toBe(true);
+  await Promise.all([first, ...others]);
 });
 
 test.each([

@@ -22,7 +22,11 @@ import type { LockRequests } from '../../../src/v3/rpc/requests.ts';
 const SEARCH = SEARCH_APPEND_FOR * 1000;
 
 const makeLease = () =>
-  new EtcdLease({} as LockRequests, { addRevocation: () => {} }, { id: '7', ttl: 30, isShared: true });
+  new EtcdLease(
+    {} as LockRequests,
+    { grant: () => Promise.reject(), addRevocation: () => {} },
+    { id: '7', ttl: 30, isShared: true },
+  );
 const [lease, other, gone] = [makeLease(), makeLease(), makeLease()];
 // It was never created.
 gone.end();

@@ -1,5 +1,7 @@
 /** What a lease is created with, and whom it notifies: its users, and the leases of its client. */
 import { now } from '../../../base/time.ts';
+import type { GatewayCall } from '../../gateway/gateway.ts';
+import type { Granted } from '../../rpc/leases.ts';
 
 export interface LeaseTerms {
   readonly id: string;
@@ -60,6 +62,8 @@ export class LeaseUsers {
 
 /** What a lease uses of the {@link Leases} of its client. */
 export interface LeasePool {
+  /** Creates a lease. Unless the call has limits of its own, each try after one that was not answered in time lasts longer. */
+  grant(id: string, ttl: number, call: GatewayCall): Promise<Granted>;
   /** Registers a revocation under way of a lease without entries. If it fails, the lease expires. */
   addRevocation(ended: Promise<void>): void;
 }

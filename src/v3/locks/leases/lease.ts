@@ -233,7 +233,7 @@ export class EtcdLease implements LeaseTerms {
   /** Several calls may wait for the same lease, so the signal of one call does not end the request. */
   async #grantOnce(call: GatewayCall): Promise<void> {
     try {
-      const { granted, sentAt, clusterId, isRepeated } = await this.#requests.leases.grant(this.id, this.ttl, call);
+      const { granted, sentAt, clusterId, isRepeated } = await this.#pool.grant(this.id, this.ttl, call);
       this.#mayReturn = isRepeated;
       this.#granted = granted;
       this.#clusterId = clusterId;

@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { detached } from '../../../base/async-context.ts';
 import { ignore, orAborted, Scope } from '../../../base/cancellation.ts';
 import { atDeadline, Deadline } from '../../../base/time.ts';
-import { leaseIdOf } from '../../rpc/leases.ts';
+import { mayBeCarriedOut } from '../../../errors.ts';
+import type { GatewayCall } from '../../gateway/gateway.ts';
+import { type Granted, leaseIdOf } from '../../rpc/leases.ts';
 import type { LockRequests } from '../../rpc/requests.ts';
-import { STRAY_FOR } from '../timing.ts';
+import { enterLimits, STRAY_FOR } from '../timing.ts';
 import { EtcdLease } from './lease.ts';
 import type { LeasePool, LeaseUser } from './lease-users.ts';
 
@@ -24,12 +26,28 @@ const randomLeaseId = (): string => leaseIdOf(randomBytes(8));
 export class Leases implements LeasePool {
   readonly #requests: LockRequests;
   readonly #shared = new Map<number, EtcdLease>();
+  /** Number of tries since the last success that did not create a lease in time. All callers of a lease share the try that one began. */
+  failedGrants = 0;
   /** Each with a function that stops its timer. The one that was used last is the last one. */
   readonly #free = new Map<EtcdLease, () => void>();
   readonly #revocations = new Set<Promise<void>>();
 
   constructor(requests: LockRequests) {
     this.#requests = requests;
+  }
+
+  async grant(id: string, ttl: number, call: GatewayCall): Promise<Granted> {
+    const failed = this.failedGrants;
+    try {
+      const granted = await this.#requests.leases.grant(id, ttl, { ...enterLimits(failed), ...call });
+      this.failedGrants = 0;
+      return granted;
+    } catch (error) {
+      const isLate = mayBeCarriedOut(error);
+      // Several leases may fail at the same time: that is one try.
+      if (isLate && this.failedGrants === failed) this.failedGrants += 1;
+      throw error;
+    }
   }
 
   addRevocation(ended: Promise<void>): void {
