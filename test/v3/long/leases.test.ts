@@ -111,8 +111,10 @@ test('the entry of a hold that is over, but whose callback continues, ends thoug
   const [name, other] = [freshName(), freshName()];
   const locks = new LockManager(useV3(), { ttl: 6 });
   const kept = await locks.acquire(other);
-  const over = gate();
-  const hanging = locks.request(name, { maxHold: 0.5 }, () => over.opened).catch((error: unknown) => error);
+  const [begun, over] = [gate(), gate()];
+  const callback = () => (begun.open(), over.opened);
+  const hanging = locks.request(name, { maxHold: 0.5 }, callback).catch((error: unknown) => error);
+  await begun.opened;
   const next = await new LockManager(useV3(), { ttl: 6 }).acquire(name, { timeout: 60 });
   kept.assertHeld();
   await next.release();
