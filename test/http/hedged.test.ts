@@ -120,6 +120,19 @@ describe('a slow renewal', () => {
     const error = await rejection(client.renew(KEY, { ...renewal, timeout: 0.5 }), EtcdConnectionFailed);
     expect(new Set(error.failures.map(({ endpoint }) => endpoint))).toEqual(new Set([a.url, b.url]));
   });
+
+  test('begins with a member that the call before has not asked, if that call has ended without an answer', async () => {
+    const [a, b] = [await serve(silent), await serve(silent)];
+    const etcd = await serve((socket, request) =>
+      request.startsWith('PUT') ? answer(renewed)(socket, request) : refuse(socket, request),
+    );
+    const client = connect({ endpoints: [a.url, b.url, etcd.url] });
+    await rejection(client.renew(KEY, { ...renewal, attemptTimeout: 0.4, timeout: 0.5 }), EtcdConnectionFailed);
+    const asked = (): number[] => [a, b].map(({ requests }) => requests.length);
+    const before = asked();
+    await client.renew(KEY, renewal);
+    expect(asked()).toEqual(before);
+  });
 });
 
 test('any other write is never sent to two members at once', async () => {

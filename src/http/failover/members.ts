@@ -104,19 +104,36 @@ export class Members {
    * @param cause the socket's error, if any. It shows the member's current state. Other failures may concern old requests.
    */
   failed(attempt: MemberRequest, cause: unknown): void {
-    const { endpoint, startedAt } = attempt;
-    if (!(cause instanceof Error) && startedAt < this.#lastAnswered(endpoint)) return;
-    this.#addFailing(endpoint);
-    if (this.#preferred === endpoint) this.#preferred = this.#after(endpoint);
+    if (!(cause instanceof Error) && this.#isOutdated(attempt)) return;
+    this.#addFailing(attempt.endpoint);
+    this.#leave(attempt.endpoint);
+  }
+
+  /** Stops preferring a member whose answer a call has awaited until its time limit. This is no failure: it may have had little time. */
+  unanswered(attempt: MemberRequest): void {
+    if (!this.#isOutdated(attempt)) this.#leave(attempt.endpoint);
   }
 
   /** Counts a slow member as failing. Its answer may still come, but more requests would not help. */
-  overdue({ endpoint, startedAt }: MemberRequest): void {
-    if (startedAt >= this.#lastAnswered(endpoint)) this.#addFailing(endpoint);
+  overdue(attempt: MemberRequest): void {
+    if (!this.#isOutdated(attempt)) this.#addFailing(attempt.endpoint);
+  }
+
+  /** Prefers the next member that has not failed, if this one is preferred. */
+  #leave(endpoint: Endpoint): void {
+    if (this.#preferred !== endpoint) return;
+    let next = this.#after(endpoint);
+    while (next !== endpoint && this.#failing.has(next)) next = this.#after(next);
+    this.#preferred = next;
   }
 
   #after(endpoint: Endpoint): Endpoint {
     return this.#list[(this.#list.indexOf(endpoint) + 1) % this.count] as Endpoint;
+  }
+
+  /** Whether the member has answered a later request. */
+  #isOutdated({ endpoint, startedAt }: MemberRequest): boolean {
+    return startedAt < this.#lastAnswered(endpoint);
   }
 
   #lastAnswered(endpoint: Endpoint): number {

@@ -172,7 +172,8 @@ export class Round<T> {
   #ends(error: unknown, isRefused = false): void {
     this.#running -= 1;
     if (this.#isSettled) return;
-    if (!this.#mayRetry(error) || this.#isOver) this.#rejectWith(error);
+    if (!this.#mayRetry(error)) this.#rejectWith(error);
+    else if (this.#isOver) this.#timedOut(error);
     // While a refused attempt waited for its turn, nothing watched for the silence of the others.
     else if (this.#started < this.#enough || (isRefused && this.#running > 0)) this.#start();
     else if (this.#running === 0) void this.#askOthers(error);
@@ -182,6 +183,12 @@ export class Round<T> {
   async #askOthers(error: unknown): Promise<void> {
     if (this.#rounds < MAX_ROUNDS && (await this.#foundOthers())) this.#askAll();
     else this.#rejectWith(error);
+  }
+
+  /** The next call begins with a member that this one has not asked, or has asked longest ago. */
+  #timedOut(error: unknown): void {
+    for (const request of this.#underWay) this.#members.unanswered(request);
+    this.#rejectWith(error);
   }
 
   #rejectWith(error: unknown): void {

@@ -52,6 +52,24 @@ test.each([
   expect(await entriesBelow(`/_locks/${name}/`)).toEqual([]);
 });
 
+test('the second try to append an entry asks the third member if the first two have not answered the first try', async () => {
+  const proxies = await Promise.all([useProxy(), useProxy(), useProxy()]);
+  const client = new V3Client({ endpoints: proxies.map(({ url }) => url) });
+  onTestFinished(() => client.close().catch(() => {}));
+  const locks = new LockManager(client, { ttl: 60 });
+  await locks.request(freshName(), () => {});
+  const asked: string[] = [];
+  for (const { url, intercept } of proxies)
+    intercept((request) => {
+      if (!isWrite(request)) return undefined;
+      asked.push(url);
+      return new Set(asked).size < 3 ? { silent: true } : undefined;
+    });
+  const held = await locks.acquire(freshName(), { timeout: 60 });
+  expect(asked).toHaveLength(3);
+  await held.release();
+});
+
 test('leases that are not created in time at the same moment lengthen the next tries once', async () => {
   const { proxy, client, name } = await setUp();
   const failed = new Map<string, number>();
