@@ -20,8 +20,9 @@ test.each(['v2', 'v3'] as const)(
     const { stores, took } = JSON.parse(body) as ShownChecks;
     expect(took).toBeLessThan(60);
     expect(stores.map((store) => store.api)).toEqual([api]);
+    // Whether a healthy member is slow depends on the moment.
     const aboutIn = (findings: readonly { readonly level: string; readonly about: string }[]): string[] =>
-      [...new Set(findings.map(({ level, about }) => `${level} ${about}`))]
+      [...new Set(findings.map(({ level, about }) => (about === 'health' ? about : `${level} ${about}`)))]
         .filter((each) => !/names|stores|leases/.test(each))
         .sort();
     const { findings } = await diagnose(inject('etcd'), ['--api', api]);
