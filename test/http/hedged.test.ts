@@ -127,10 +127,12 @@ describe('a slow renewal', () => {
       request.startsWith('PUT') ? answer(renewed)(socket, request) : refuse(socket, request),
     );
     const client = connect({ endpoints: [a.url, b.url, etcd.url] });
-    await rejection(client.renew(KEY, { ...renewal, attemptTimeout: 0.4, timeout: 0.5 }), EtcdConnectionFailed);
+    const first = rejection(client.renew(KEY, { ...renewal, attemptTimeout: 0.4, timeout: 0.5 }), EtcdConnectionFailed);
+    await b.nextRequest();
+    await first;
     const asked = (): number[] => [a, b].map(({ requests }) => requests.length);
     const before = asked();
-    await client.renew(KEY, renewal);
+    await client.renew(KEY, { ...renewal, attemptTimeout: 5 });
     expect(asked()).toEqual(before);
   });
 });

@@ -185,7 +185,7 @@ export class Round<T> {
     else this.#rejectWith(error);
   }
 
-  /** The next call begins with a member that this one has not asked, or has asked longest ago. */
+  /** The next call begins with a member that this one has not asked, if there is one. */
   #timedOut(error: unknown): void {
     for (const request of this.#underWay) this.#members.unanswered(request);
     this.#rejectWith(error);
